@@ -1,0 +1,211 @@
+//! Microsoft Azure, watching only: what is offered where and under which restrictions, and what runs under our mark.
+//!
+//! The management crate is the last of its line and speaks `azure_core` 0.21; credentials come from the maintained
+//! `azure_identity` through [`credentials`]. Its `create_or_update` repeats the PUT at every poll, so acting is not built
+//! on it: this adapter has no acting half, and says so in its capabilities.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use azure_mgmt_compute::package_2024_07_01::Client;
+use azure_mgmt_compute::package_2024_07_01::models::VirtualMachine;
+use futures_util::StreamExt;
+
+use super::published::Published;
+use super::{Absent, Capabilities, Finding, FindingStatus, InstanceRef, Offerings, Provider, Result, Support};
+use crate::config::azure::AzureSettings;
+use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
+
+mod credentials;
+mod errors;
+mod machines;
+mod skus;
+mod transport;
+
+/// One subscription.
+pub struct Azure {
+    id: ProviderId,
+    capabilities: Capabilities,
+    subscription: String,
+    regions: Vec<String>,
+    endpoint: Option<String>,
+    client: Client,
+    published: Published,
+    clock: Arc<dyn Clock>,
+}
+
+fn absent(reason: &str, remedy: &str) -> Absent {
+    Absent { provider: "azure".into(), reason: reason.to_owned(), remedy: remedy.to_owned() }
+}
+
+/// The adapter for these settings. Touches no network; a token is fetched at the first call.
+pub fn connect(settings: &AzureSettings, clock: Arc<dyn Clock>) -> std::result::Result<Arc<Azure>, Absent> {
+    let credential = credentials::from_settings(settings)?;
+    Azure::with_credential(settings, credential, clock).map(Arc::new)
+}
+
+impl Azure {
+    /// With a credential made elsewhere.
+    pub fn with_credential(
+        settings: &AzureSettings,
+        credential: Arc<dyn azure_core::auth::TokenCredential>,
+        clock: Arc<dyn Clock>,
+    ) -> std::result::Result<Self, Absent> {
+        let subscription = settings.subscription_id.clone().ok_or_else(|| {
+            absent(
+                "no subscription is named",
+                "Set subscription_id in [providers.azure] of the configuration, or AZURE_SUBSCRIPTION_ID.",
+            )
+        })?;
+        let endpoint = match &settings.endpoint_url {
+            Some(url) => azure_core::Url::parse(url).map_err(|e| {
+                absent(&format!("endpoint_url is not an address: {e}"), "Correct endpoint_url in [providers.azure].")
+            })?,
+            None => azure_core::resource_manager_endpoint::AZURE_PUBLIC_CLOUD.clone(),
+        };
+        let unmade =
+            |e: azure_core::Error| absent(&format!("the client could not be made: {e}"), "Check [providers.azure].");
+        let transport = transport::Transport::to(&endpoint).map_err(unmade)?;
+        let client = Client::builder(credential)
+            .endpoint(endpoint)
+            // Decorators repeat and pace calls; the crate's own retries would do it a second time.
+            .retry(azure_core::RetryOptions::none())
+            .transport(azure_core::TransportOptions::new(Arc::new(transport)))
+            .build()
+            .map_err(unmade)?;
+        let acting = "gpudeck watches Azure and does not act on it yet";
+        Ok(Self {
+            id: "azure".into(),
+            capabilities: Capabilities {
+                launch_token: Support::No(acting.into()),
+                spot: Support::No("spot prices are not read from Azure yet".into()),
+                zones: Support::Yes,
+                live_prices: Support::No("prices are those of the published table".into()),
+                stock: Support::No("Azure states restrictions, not stock".into()),
+                max_instances_per_request: 0,
+            },
+            subscription,
+            regions: settings.regions.clone(),
+            endpoint: settings.endpoint_url.clone(),
+            client,
+            published: Published::of("azure"),
+            clock,
+        })
+    }
+
+    async fn machines(&self) -> Result<Vec<VirtualMachine>> {
+        let mut found = Vec::new();
+        let machines = self.client.virtual_machines_client();
+        let mut pages = machines.list_all(self.subscription.clone()).status_only("true").into_stream();
+        while let Some(page) = pages.next().await {
+            found.extend(page.map_err(|e| errors::classify(&self.id, "VirtualMachines_ListAll", &e))?.value);
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Provider for Azure {
+    fn id(&self) -> &ProviderId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn endpoint(&self) -> Option<String> {
+        self.endpoint.clone()
+    }
+
+    async fn check(&self) -> Vec<Finding> {
+        // The list of machines needs exactly the right to read them, and is the smallest call that proves the token.
+        let finding = match self.machines().await {
+            Ok(machines) => Finding {
+                check: "credentials".into(),
+                status: FindingStatus::Ok,
+                detail: format!("subscription {}: {} virtual machines can be read", self.subscription, machines.len()),
+                remedy: String::new(),
+            },
+            Err(error) => Finding {
+                check: "credentials".into(),
+                status: FindingStatus::Fail,
+                detail: error.to_string(),
+                remedy: if error.class == ErrorClass::Auth {
+                    "Log in (`az login`) or renew the service principal; it needs Reader on the subscription.".into()
+                } else {
+                    error.remedy().into()
+                },
+            },
+        };
+        vec![finding]
+    }
+
+    async fn offerings(&self) -> Result<Offerings> {
+        let now = self.clock.now();
+        let mut offerings = Offerings { complete: self.regions.is_empty(), ..Offerings::default() };
+        // One region a call where regions are named: the filter cuts megabytes. Else one paged call for all.
+        let scopes: Vec<Option<&String>> =
+            if self.regions.is_empty() { vec![None] } else { self.regions.iter().map(Some).collect() };
+        let mut answered = false;
+        for scope in scopes {
+            let skus = self.client.resource_skus_client();
+            let mut call = skus.list(self.subscription.clone());
+            if let Some(region) = scope {
+                call = call.filter(format!("location eq '{}'", region.replace('\'', "''")));
+            }
+            let mut pages = call.into_stream();
+            while let Some(page) = pages.next().await {
+                match page {
+                    Ok(page) => {
+                        answered = true;
+                        for sku in &page.value {
+                            skus::read(sku, &self.id, &self.published, now, &mut offerings);
+                        }
+                    }
+                    Err(error) => {
+                        let mut error = errors::classify(&self.id, "ResourceSkus_List", &error);
+                        error.region = scope.map(|r| Region::from(r.as_str()));
+                        offerings.failed.push(error);
+                        offerings.complete = false;
+                        break;
+                    }
+                }
+            }
+        }
+        match offerings.failed.first() {
+            Some(error) if !answered => Err(error.clone()),
+            _ => Ok(offerings),
+        }
+    }
+
+    async fn instances(&self, owner: &str) -> Result<Vec<Instance>> {
+        let machines = self.machines().await?;
+        Ok(machines
+            .iter()
+            .filter_map(machines::read)
+            .filter(|i| i.mark.as_ref().is_some_and(|m| m.owner == owner))
+            .collect())
+    }
+
+    async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
+        let machines = self.machines().await?;
+        Ok(machines.iter().filter_map(machines::read).filter(|i| ids.iter().any(|r| r.id == i.id)).collect())
+    }
+
+    async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
+        let machines = self.machines().await?;
+        Ok(machines.iter().filter_map(machines::read).filter(|i| i.mark.as_ref() == Some(mark)).collect())
+    }
+}
+
+/// Count one row under the reason why it was not used.
+fn skip(skipped: &mut BTreeMap<String, u32>, reason: &str) {
+    *skipped.entry(reason.to_owned()).or_default() += 1;
+}
+
+/// An error with Azure's name on it.
+fn error(class: ErrorClass, operation: &str, message: String) -> ProviderError {
+    ProviderError::new(class, &"azure".into(), operation, message)
+}

@@ -1,0 +1,125 @@
+//! Resource SKUs → observations. The interface names no chip: it comes from the published table, by type.
+
+use std::sync::Arc;
+
+use azure_mgmt_compute::package_2024_07_01::models::resource_sku_restrictions::Type;
+use azure_mgmt_compute::package_2024_07_01::models::{ResourceSku, ResourceSkuRestrictions};
+use chrono::{DateTime, Utc};
+
+use super::super::Offerings;
+use super::super::published::Published;
+use super::skip;
+use crate::catalogue::instance_types;
+use crate::domain::{
+    Accelerator, AcceleratorCount, Availability, Evidence, InstanceType, Interconnect, Observation, OfferKey,
+    ProviderId, Purchase, Region, Shape, Zone,
+};
+
+fn capability<'a>(sku: &'a ResourceSku, name: &str) -> Option<&'a str> {
+    sku.capabilities.iter().find(|c| c.name.as_deref() == Some(name)).and_then(|c| c.value.as_deref())
+}
+
+fn number(sku: &ResourceSku, name: &str) -> Option<f64> {
+    capability(sku, name).and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && (0.0..1e7).contains(v))
+}
+
+/// The machine: from the published table where it is known, else from the capabilities, the chip then unknown.
+fn shape(sku: &ResourceSku, name: &InstanceType, gpus: f64, published: &Published) -> Option<Arc<Shape>> {
+    if let Some(known) = published.shape(name) {
+        return Some(known.clone());
+    }
+    Some(Arc::new(Shape {
+        instance_type: name.clone(),
+        accelerator: Accelerator::unknown(name.as_str()),
+        accelerators: AcceleratorCount::from_f64(gpus)?,
+        gpu_memory_gib: None,
+        vcpus: number(sku, "vCPUs").map(|v| v as u32),
+        memory_gib: number(sku, "MemoryGB"),
+        interconnect: if capability(sku, "RdmaEnabled") == Some("True") {
+            Interconnect::Infiniband
+        } else {
+            instance_types::interconnect("azure", name.as_str())
+        },
+    }))
+}
+
+fn names_location(restriction: &ResourceSkuRestrictions, location: &str) -> bool {
+    let info = restriction.restriction_info.as_ref();
+    restriction
+        .values
+        .iter()
+        .chain(info.iter().flat_map(|i| i.locations.iter()))
+        .any(|v| v.eq_ignore_ascii_case(location))
+}
+
+/// Whether the subscription may not use it there at all, or not in that zone.
+fn is_restricted(sku: &ResourceSku, location: &str, zone: Option<&str>) -> bool {
+    sku.restrictions.iter().any(|r| match r.type_ {
+        Some(Type::Location) | None => names_location(r, location),
+        Some(Type::Zone) => r
+            .restriction_info
+            .as_ref()
+            .is_some_and(|i| zone.is_some_and(|z| i.zones.iter().any(|x| x == z)) && names_location(r, location)),
+    })
+}
+
+/// Put one SKU into the answer, or count it as skipped.
+pub(super) fn read(
+    sku: &ResourceSku,
+    provider: &ProviderId,
+    published: &Published,
+    now: DateTime<Utc>,
+    offerings: &mut Offerings,
+) {
+    if sku.resource_type.as_deref() != Some("virtualMachines") {
+        return;
+    }
+    let Some(name) = sku.name.as_deref().filter(|n| !n.is_empty()) else {
+        return skip(&mut offerings.skipped, "a virtual machine size without a name");
+    };
+    let name = InstanceType::from(name);
+    let gpus = number(sku, "GPUs").unwrap_or(0.0);
+    if gpus <= 0.0 && published.shape(&name).is_none() {
+        return; // No accelerator: not what this program is about.
+    }
+    let Some(shape) = shape(sku, &name, gpus, published) else {
+        return skip(&mut offerings.skipped, "an absurd number of GPUs");
+    };
+    if sku.location_info.is_empty() {
+        return skip(&mut offerings.skipped, "a size without a location");
+    }
+    for info in &sku.location_info {
+        let Some(location) = info.location.as_deref().filter(|l| !l.is_empty()) else {
+            skip(&mut offerings.skipped, "a location without a name");
+            continue;
+        };
+        let location = location.to_ascii_lowercase();
+        let region = Region::from(location.as_str());
+        let zones: Vec<Option<&str>> =
+            if info.zones.is_empty() { vec![None] } else { info.zones.iter().map(|z| Some(z.as_str())).collect() };
+        for zone in zones {
+            // Listed is not in stock. Restricted is a plain no.
+            let availability = if is_restricted(sku, &location, zone) {
+                (Availability::None, Evidence::Api)
+            } else {
+                (Availability::Unknown, Evidence::Catalogue)
+            };
+            offerings.observations.push(Observation {
+                key: OfferKey {
+                    provider: provider.clone(),
+                    region: region.clone(),
+                    zone: zone.map(Zone::from),
+                    instance_type: name.clone(),
+                    purchase: Purchase::OnDemand,
+                },
+                at: now,
+                shape: shape.clone(),
+                price: Some(published.on_demand(&name, &region)),
+                availability: Some(availability),
+                capacity: None,
+                quota: None,
+                interruptions_per_day: None,
+            });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Google Compute Engine, watching only: accelerator machine types by zone, and what runs under our mark.
+//!
+//! N1 machines with attached GPUs are not listed: their GPU is not part of the type. Nothing here says what is in stock;
+//! a type that is listed in a zone may well be sold out there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use google_cloud_auth::credentials::Credentials;
+use google_cloud_compute_v1::client::{Instances, MachineTypes};
+use google_cloud_gax::paginator::ItemPaginator as _;
+use google_cloud_gax::retry_policy::{Aip194Strict, RetryPolicyExt as _};
+use tokio::sync::OnceCell;
+
+use super::published::Published;
+use super::{Absent, Capabilities, Finding, FindingStatus, InstanceRef, Offerings, Provider, Result, Support};
+use crate::config::gcp::GcpSettings;
+use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderId, Region};
+
+mod errors;
+mod machine_types;
+mod machines;
+
+/// Types of the accelerator-optimised families; a filter, since a project has tens of thousands of other rows.
+const ACCELERATOR_FAMILIES: &str = r#"name eq "(a2|a3|a4|a4x|g2|g4)-.*""#;
+
+/// One project.
+pub struct Gcp {
+    id: ProviderId,
+    capabilities: Capabilities,
+    project: String,
+    regions: Vec<String>,
+    endpoint: Option<String>,
+    credentials: Option<Credentials>,
+    machine_types: OnceCell<MachineTypes>,
+    instances: OnceCell<Instances>,
+    published: Published,
+    clock: Arc<dyn Clock>,
+}
+
+fn absent(reason: &str, remedy: &str) -> Absent {
+    Absent { provider: "gcp".into(), reason: reason.to_owned(), remedy: remedy.to_owned() }
+}
+
+/// The adapter for these settings. Touches no network; clients are made at the first call.
+pub fn connect(settings: &GcpSettings, clock: Arc<dyn Clock>) -> std::result::Result<Arc<Gcp>, Absent> {
+    // Without the file the library would ask the metadata server, and a laptop would wait for an answer that never comes.
+    if !settings.credentials_file.as_ref().is_some_and(|f| f.is_file()) {
+        return Err(absent(
+            "no application default credentials",
+            "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS.",
+        ));
+    }
+    Gcp::new(settings, None, clock).map(Arc::new)
+}
+
+impl Gcp {
+    /// With credentials made elsewhere; `None` takes the application default ones.
+    pub fn new(
+        settings: &GcpSettings,
+        credentials: Option<Credentials>,
+        clock: Arc<dyn Clock>,
+    ) -> std::result::Result<Self, Absent> {
+        let project = settings.project.clone().ok_or_else(|| {
+            absent(
+                "no project is named",
+                "Set project in [providers.gcp] of the configuration, or GOOGLE_CLOUD_PROJECT.",
+            )
+        })?;
+        Ok(Self {
+            id: "gcp".into(),
+            capabilities: Capabilities {
+                launch_token: Support::No("gpudeck watches Google Cloud and does not act on it yet".into()),
+                spot: Support::No("spot prices are not read from Google Cloud yet".into()),
+                zones: Support::Yes,
+                live_prices: Support::No("prices are those of the published table".into()),
+                stock: Support::No("a type that is listed may be sold out".into()),
+                max_instances_per_request: 0,
+            },
+            project,
+            regions: settings.regions.clone(),
+            endpoint: settings.endpoint_url.clone(),
+            credentials,
+            machine_types: OnceCell::new(),
+            instances: OnceCell::new(),
+            published: Published::of("gcp"),
+            clock,
+        })
+    }
+
+    async fn machine_types(&self) -> Result<&MachineTypes> {
+        self.machine_types
+            .get_or_try_init(|| async {
+                // One attempt: decorators repeat; the client's own policy goes on for most of a minute.
+                let mut builder = MachineTypes::builder().with_retry_policy(Aip194Strict.with_attempt_limit(1));
+                if let Some(url) = &self.endpoint {
+                    builder = builder.with_endpoint(url);
+                }
+                if let Some(credentials) = &self.credentials {
+                    builder = builder.with_credentials(credentials.clone());
+                }
+                builder.build().await.map_err(|e| errors::build(&self.id, &e.to_string()))
+            })
+            .await
+    }
+
+    async fn machines(&self) -> Result<Vec<Instance>> {
+        let client = self
+            .instances
+            .get_or_try_init(|| async {
+                let mut builder = Instances::builder().with_retry_policy(Aip194Strict.with_attempt_limit(1));
+                if let Some(url) = &self.endpoint {
+                    builder = builder.with_endpoint(url);
+                }
+                if let Some(credentials) = &self.credentials {
+                    builder = builder.with_credentials(credentials.clone());
+                }
+                builder.build().await.map_err(|e| errors::build(&self.id, &e.to_string()))
+            })
+            .await?;
+        let mut found = Vec::new();
+        // No partial success here: a list that lacks a zone would make its machines look gone.
+        let mut items = client.aggregated_list().set_project(&self.project).by_item();
+        while let Some(item) = items.next().await {
+            let (_, scope) = item.map_err(|e| errors::classify(&self.id, "instances.aggregatedList", &e))?;
+            found.extend(scope.instances.iter().filter_map(machines::read));
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Provider for Gcp {
+    fn id(&self) -> &ProviderId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn endpoint(&self) -> Option<String> {
+        self.endpoint.clone()
+    }
+
+    async fn check(&self) -> Vec<Finding> {
+        let finding = match self.machines().await {
+            Ok(machines) => Finding {
+                check: "credentials".into(),
+                status: FindingStatus::Ok,
+                detail: format!("project {}: {} instances can be read", self.project, machines.len()),
+                remedy: String::new(),
+            },
+            Err(error) => Finding {
+                check: "credentials".into(),
+                status: FindingStatus::Fail,
+                detail: error.to_string(),
+                remedy: if error.class == ErrorClass::Auth {
+                    "Run `gcloud auth application-default login`; the account needs compute.instances.list.".into()
+                } else {
+                    error.remedy().into()
+                },
+            },
+        };
+        vec![finding]
+    }
+
+    async fn offerings(&self) -> Result<Offerings> {
+        let now = self.clock.now();
+        let mut offerings = Offerings { complete: self.regions.is_empty(), ..Offerings::default() };
+        let client = self.machine_types().await?;
+        let mut items = client.aggregated_list().set_project(&self.project).set_filter(ACCELERATOR_FAMILIES).by_item();
+        while let Some(item) = items.next().await {
+            let (scope_name, scope) =
+                item.map_err(|e| errors::classify(&self.id, "machineTypes.aggregatedList", &e))?;
+            machine_types::read(&scope_name, &scope, self, now, &mut offerings);
+        }
+        Ok(offerings)
+    }
+
+    async fn instances(&self, owner: &str) -> Result<Vec<Instance>> {
+        let machines = self.machines().await?;
+        Ok(machines.into_iter().filter(|i| i.mark.as_ref().is_some_and(|m| m.owner == owner)).collect())
+    }
+
+    async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
+        Ok(self.machines().await?.into_iter().filter(|i| ids.iter().any(|r| r.id == i.id)).collect())
+    }
+
+    async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
+        Ok(self.machines().await?.into_iter().filter(|i| i.mark.as_ref() == Some(mark)).collect())
+    }
+}
+
+/// The region of a zone: `us-central1-a` lies in `us-central1`.
+fn region_of(zone: &str) -> Option<Region> {
+    zone.rsplit_once('-').filter(|(region, _)| !region.is_empty()).map(|(region, _)| Region::from(region))
+}
+
+/// The last part of a resource's address.
+fn last(address: &str) -> &str {
+    address.rsplit('/').next().unwrap_or(address)
+}

@@ -1,0 +1,199 @@
+//! The Azure adapter against a server of our own on loopback that speaks its wire protocol.
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    reason = "a test that cannot go on fails here"
+)]
+#![cfg(feature = "azure")]
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use chrono::{TimeZone, Utc};
+use gpudeck::config::azure::AzureSettings;
+use gpudeck::domain::clock::ManualClock;
+use gpudeck::domain::{Availability, ErrorClass, Evidence, InstanceState, Purchase};
+use gpudeck::provider::azure::Azure;
+use gpudeck::provider::{InstanceRef, Provider};
+use serde_json::{Value, json};
+
+#[derive(Debug)]
+struct Token;
+
+#[async_trait::async_trait]
+impl azure_core::auth::TokenCredential for Token {
+    async fn get_token(&self, _scopes: &[&str]) -> azure_core::Result<azure_core::auth::AccessToken> {
+        let far = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
+        Ok(azure_core::auth::AccessToken::new("canary-token".to_owned(), far.into()))
+    }
+    async fn clear_cache(&self) -> azure_core::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Clone)]
+struct Fake {
+    skus: Arc<dyn Fn(Option<String>, &str) -> Response + Send + Sync>,
+    machines: Value,
+}
+
+#[derive(serde::Deserialize)]
+struct Page {
+    #[serde(rename = "$filter")]
+    filter: Option<String>,
+    page: Option<String>,
+}
+
+async fn serve(fake: Fake) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let base = address.clone();
+    let app = Router::new()
+        .route(
+            "/subscriptions/{s}/providers/Microsoft.Compute/skus",
+            get(move |State(f): State<Fake>, Query(q): Query<Page>, headers: HeaderMap| async move {
+                assert_eq!(headers["authorization"], "Bearer canary-token");
+                let _ = q.filter;
+                (f.skus)(q.page, &base)
+            }),
+        )
+        .route(
+            "/subscriptions/{s}/providers/Microsoft.Compute/virtualMachines",
+            get(|State(f): State<Fake>| async move { Json(f.machines.clone()) }),
+        )
+        .with_state(fake);
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    address
+}
+
+async fn adapter(skus: impl Fn(Option<String>, &str) -> Response + Send + Sync + 'static, machines: Value) -> Azure {
+    let url = serve(Fake { skus: Arc::new(skus), machines }).await;
+    let settings = AzureSettings {
+        subscription_id: Some("11111111-2222-3333-4444-555555555555".into()),
+        endpoint_url: Some(url),
+        ..AzureSettings::default()
+    };
+    let clock = Arc::new(ManualClock::at(Utc.with_ymd_and_hms(2026, 11, 1, 0, 0, 0).unwrap()));
+    Azure::with_credential(&settings, Arc::new(Token), clock).unwrap()
+}
+
+fn sku(name: &str, gpus: &str, location: &str, zones: &[&str], restrictions: Value) -> Value {
+    json!({"resourceType": "virtualMachines", "name": name, "locations": [location],
+        "locationInfo": [{"location": location, "zones": zones}],
+        "capabilities": [{"name": "GPUs", "value": gpus}, {"name": "vCPUs", "value": "96"}, {"name": "MemoryGB", "value": "1900"}],
+        "restrictions": restrictions})
+}
+
+#[tokio::test]
+async fn pages_are_followed_and_restrictions_are_a_plain_no() {
+    let azure = adapter(
+        |page, base| {
+            let next = format!("{base}/subscriptions/1/providers/Microsoft.Compute/skus?page=2");
+            match page.as_deref() {
+                None => Json(json!({"value": [
+                    sku("Standard_ND96isr_H100_v5", "8", "EastUS", &["1", "2"], json!([
+                        {"type": "Zone", "values": ["EastUS"], "reasonCode": "NotAvailableForSubscription",
+                         "restrictionInfo": {"locations": ["EastUS"], "zones": ["2"]}}])),
+                    {"resourceType": "disks", "name": "Premium_LRS"},
+                    sku("Standard_D2s_v5", "0", "EastUS", &[], json!([]))],
+                    "nextLink": next}))
+                .into_response(),
+                _ => Json(json!({"value": [
+                    sku("Standard_Brand_New_v9", "4", "westus3", &[], json!([])),
+                    sku("Standard_Absurd", "1e300", "westus3", &[], json!([]))]}))
+                .into_response(),
+            }
+        },
+        json!({"value": []}),
+    )
+    .await;
+    let offerings = azure.offerings().await.unwrap();
+    assert!(offerings.complete && offerings.failed.is_empty());
+    let find = |t: &str, zone: Option<&str>| {
+        offerings
+            .observations
+            .iter()
+            .find(|o| o.key.instance_type == t && o.key.zone.as_ref().map(gpudeck::domain::Zone::as_str) == zone)
+            .unwrap_or_else(|| panic!("{t} {zone:?}"))
+    };
+    let open = find("Standard_ND96isr_H100_v5", Some("1"));
+    assert_eq!(open.availability, Some((Availability::Unknown, Evidence::Catalogue)), "listed is not in stock");
+    assert_eq!(open.key.region.as_str(), "eastus");
+    assert_eq!(open.shape.accelerators.floor(), 8);
+    let closed = find("Standard_ND96isr_H100_v5", Some("2"));
+    assert_eq!(closed.availability, Some((Availability::None, Evidence::Api)));
+    let new = find("Standard_Brand_New_v9", None);
+    assert!(!new.shape.accelerator.is_known(), "c2: an unknown accelerator is shown as unknown, not dropped");
+    assert_eq!(new.shape.accelerators.floor(), 4);
+    assert_eq!(offerings.observations.len(), 3, "a size without GPUs is not listed, an absurd one neither");
+}
+
+#[tokio::test]
+async fn machines_under_our_mark_are_read_and_unknown_states_bill() {
+    let vm = |name: &str, power: &str, tags: Value| {
+        json!({"id": format!("/subscriptions/1/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/{name}"),
+            "name": name, "location": "westeurope", "zones": ["1"], "tags": tags,
+            "properties": {"provisioningState": "Succeeded", "priority": "Spot",
+                "hardwareProfile": {"vmSize": "Standard_ND96isr_H100_v5"},
+                "timeCreated": "2026-10-31T23:00:00Z",
+                "instanceView": {"statuses": [{"code": "ProvisioningState/succeeded"}, {"code": power}]}}})
+    };
+    let ours = json!({"gpudeck-owner": "me", "gpudeck-job": "j", "gpudeck-operation": "o", "gpudeck-attempt": "1", "gpudeck-node": "0"});
+    let azure = adapter(
+        |_, _| StatusCode::NOT_FOUND.into_response(),
+        json!({"value": [vm("a", "PowerState/running", ours.clone()), vm("b", "PowerState/hibernated\u{1b}[2J", ours),
+                         vm("c", "PowerState/running", json!({"gpudeck-owner": "somebody else"}))]}),
+    )
+    .await;
+    let machines = azure.instances("me").await.unwrap();
+    assert_eq!(machines.len(), 2);
+    assert_eq!(machines[0].state, InstanceState::Running);
+    assert_eq!(machines[0].purchase, Purchase::Spot);
+    assert_eq!(machines[0].instance_type.as_str(), "Standard_ND96isr_H100_v5");
+    assert!(machines[1].state.may_bill());
+    assert!(!machines[1].state.label().contains('\u{1b}'), "{}", machines[1].state.label());
+    let one = InstanceRef { id: machines[0].id.clone(), location: machines[0].location.clone() };
+    assert_eq!(azure.describe(&[one]).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn c5_an_answer_that_is_an_error_is_classed_and_names_the_call() {
+    for (status, code, class) in [
+        (401, "InvalidAuthenticationToken", ErrorClass::Auth),
+        (403, "AuthorizationFailed", ErrorClass::Auth),
+        (429, "TooManyRequests", ErrorClass::Throttled),
+        (500, "InternalServerError", ErrorClass::Transient),
+    ] {
+        let azure = adapter(
+            move |_, _| {
+                let body = json!({"error": {"code": code, "message": "no \u{1b}]0;x\u{7}"}});
+                (StatusCode::from_u16(status).unwrap(), Json(body)).into_response()
+            },
+            json!({"value": []}),
+        )
+        .await;
+        let error = azure.offerings().await.unwrap_err();
+        assert_eq!(error.class, class, "{error}");
+        assert_eq!(error.operation, "ResourceSkus_List");
+        let shown = error.to_string();
+        assert!(!shown.contains('\u{1b}') && !shown.contains("canary-token"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_body_is_a_passing_fault_not_an_empty_offer() {
+    let azure = adapter(|_, _| "{\"value\": [{\"resourceType\"".into_response(), json!({"value": []})).await;
+    assert_eq!(azure.offerings().await.unwrap_err().class, ErrorClass::Transient);
+}
+
+#[test]
+fn without_a_subscription_it_says_what_to_do() {
+    let clock = Arc::new(ManualClock::at(Utc.with_ymd_and_hms(2026, 11, 1, 0, 0, 0).unwrap()));
+    let absent = Azure::with_credential(&AzureSettings::default(), Arc::new(Token), clock).err().unwrap();
+    assert!(absent.remedy.contains("AZURE_SUBSCRIPTION_ID"), "{absent:?}");
+}
