@@ -1,0 +1,915 @@
+//! Engine and ledger under simulated time, against clouds that do what a script says. Each test is named after the
+//! complaint that it answers.
+
+#![expect(
+    unreachable_pub,
+    dead_code,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test crate: its parts are shared by two, and a test that cannot go on panics"
+)]
+
+mod engine;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::crash::Crash;
+use engine::fake_cloud::{Call, Fault, usd};
+use engine::*;
+use gpudeck::domain::job::Recovery;
+use gpudeck::domain::{ErrorClass, EventKind, GpuHourlyRate, InstanceState, JobState, Money, OperationKind, Purchase};
+use gpudeck::engine::{Engine, EngineError, EventFilter, Mode, Options, Wish};
+use gpudeck::provider::Connected;
+
+fn zone(view: &gpudeck::engine::JobView) -> &str {
+    view.zone.as_ref().map_or("", |z| z.as_str())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_launched_runs_and_is_terminated_to_proof() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("llama", 2)).await;
+    assert_eq!(bench.alive().len(), 2);
+    assert_eq!(job.usd_per_hour, Some(usd("40")));
+    bench.check(&engine, "while it runs").await;
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    let ended = settle(&engine, &operation).await;
+    assert_eq!(ended.state, JobState::Terminated);
+    assert!(bench.alive().is_empty());
+    bench.check(&engine, "at the end").await;
+}
+
+/// Create answers 504, the machine appears 3 s later, terminate answers 500 twice: no second machine, and no other
+/// place before the first attempt is proved gone.
+#[tokio::test(start_paused = true)]
+async fn a1_no_other_place_before_the_last_attempt_is_proved_gone() {
+    let bench = Bench::new();
+    bench.aws.lag(3);
+    // Two nodes; the first is made and not answered, the second finds the zone sold out.
+    bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "20", 1);
+    bench.aws.rule(Call::Launch, 1, Fault::DoneBut(ErrorClass::Transient, "504"));
+    bench.aws.rule(Call::Terminate, 2, Fault::Refuse(ErrorClass::Transient, "500"));
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("a1", 2)).await;
+    assert_eq!(zone(&job), "use1-az2");
+    let first_gone = bench.aws.machines().first().and_then(|m| m.ends_at).expect("the first was given back");
+    let second_zone = bench.aws.machines().iter().skip(1).map(|m| m.made_at).min().expect("others were made");
+    assert!(second_zone >= first_gone, "went on at {second_zone}, gone only at {first_gone}");
+    assert_eq!(bench.alive().len(), 2);
+    bench.check(&engine, "a1").await;
+}
+
+/// A hundred launches at once with a third of the calls refused: never more machines than were wanted.
+#[tokio::test(start_paused = true)]
+async fn a2_a_hundred_launches_never_hold_more_machines_than_wanted() {
+    let bench = Bench::new();
+    for (region, name) in [("us-east-1", "use1-az1"), ("us-east-1", "use1-az2"), ("us-west-2", "usw2-az1")] {
+        bench.aws.stock(region, name, Purchase::Spot, "20", 200);
+    }
+    for name in ["use1-az1", "use1-az2"] {
+        bench.aws.rule_in(
+            name,
+            Call::Launch,
+            15,
+            Fault::Refuse(ErrorClass::NoCapacity, "InsufficientInstanceCapacity"),
+        );
+    }
+    bench.aws.rule_in("usw2-az1", Call::Launch, 15, Fault::DoneBut(ErrorClass::Transient, "500"));
+    bench.aws.rule_in("usw2-az1", Call::Launch, 5, Fault::DoneAndHang);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let mut operations = Vec::new();
+    for n in 0..100 {
+        operations.push(launch(&engine, on(capped(&format!("job-{n}"), 1), "aws")).await.unwrap().1);
+    }
+    for operation in &operations {
+        assert_eq!(settle(&engine, operation).await.state, JobState::Running);
+    }
+    assert_eq!(bench.alive().len(), 100);
+    assert!(bench.aws.most_alive() <= 100, "{} at once", bench.aws.most_alive());
+    assert!(bench.aws.doubles().is_empty());
+}
+
+/// Two engines on one ledger: one drives, and when it stops in the middle the other goes on; nothing is made twice.
+#[tokio::test(start_paused = true)]
+async fn a3_only_one_process_drives_an_operation() {
+    let bench = Bench::new();
+    bench.aws.boot(300);
+    let first = bench.open(Mode::OneShot, 1).await;
+    let (job, operation) = launch(&first, spec("a3", 2)).await.unwrap();
+    after(5).await;
+    let second = bench.open(Mode::Live, 2).await;
+    after(60).await;
+    assert_eq!(second.resume().await.unwrap(), 0, "the first holds the lease");
+    drop(first);
+    let view = until(&second, &job, |j| j.state == JobState::Running).await;
+    assert_eq!(second.settle(&operation).await.unwrap().state, JobState::Running);
+    assert_eq!(view.instances.len(), 2);
+    assert_eq!(bench.aws.count(Call::Launch), 2);
+    bench.check(&second, "a3").await;
+}
+
+/// A process that was stopped for ten minutes and comes back has lost its lease: it writes and sends nothing more.
+#[tokio::test(start_paused = true)]
+async fn a3_a_holder_that_comes_back_late_changes_nothing() {
+    let bench = Bench::new();
+    bench.aws.boot(300);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (job, id) = launch(&engine, spec("late", 1)).await.unwrap();
+    after(30).await;
+    let ledger = bench.ledger().await;
+    let now = bench.clock.now();
+    let hour = chrono::Duration::hours(1);
+    let mut tx = ledger.begin().await.unwrap();
+    assert_eq!(tx.take_lease(&id, "another", now, now + hour).await.unwrap(), None, "it is held");
+    // As seen ten minutes later, by somebody to whom the holder has not renewed it.
+    let later = now + chrono::Duration::minutes(10);
+    let taken = tx.take_lease(&id, "another", later, later + hour).await.unwrap().expect("it has run out");
+    assert!(tx.holds(&taken).await.unwrap());
+    let before = tx.operation(&id).await.unwrap().unwrap();
+    let old = gpudeck::store::Lease { operation: id.clone(), holder: before.lease_holder.clone().unwrap(), fence: 1 };
+    assert!(!tx.holds(&old).await.unwrap());
+    tx.commit().await.unwrap();
+    after(600).await;
+    let mut tx = ledger.begin().await.unwrap();
+    assert_eq!(tx.operation(&id).await.unwrap().unwrap(), before, "the old holder has stopped");
+    let conflict = tx.update_operation(&before, &old).await;
+    assert!(matches!(conflict, Err(gpudeck::store::StoreError::Conflict(_))), "{conflict:?}");
+    assert!(!tx.renew_lease(&old, later + hour).await.unwrap());
+    drop(tx);
+    assert_eq!(engine.job(job.as_str()).await.unwrap().state, JobState::Starting);
+}
+
+/// Four machines, the provider deletes three: not terminated until the last is gone.
+#[tokio::test(start_paused = true)]
+async fn a4_terminated_means_every_machine_is_gone() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("a4", 4)).await;
+    let stuck = bench.alive().remove(2);
+    bench.aws.stick(&stuck, true);
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    after(4_000).await;
+    let view = engine.job("a4").await.unwrap();
+    assert_eq!(view.state, JobState::Stopping);
+    assert_eq!(bench.alive(), vec![stuck.clone()]);
+    assert_eq!(view.usd_per_hour, Some(usd("20")), "what is not gone is counted");
+    let alerts = engine.state().borrow().alerts.clone();
+    assert!(alerts.iter().any(|a| a.text.contains(stuck.as_str()) && a.text.contains("still billing")), "{alerts:?}");
+    assert_eq!(told(&engine, EventKind::Alert).await.len(), 3, "after 5, 15 and 60 minutes");
+    bench.aws.stick(&stuck, false);
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+    assert!(bench.alive().is_empty());
+}
+
+/// A 403 on terminate is seen at once, with the provider's code, and is tried again until it succeeds.
+#[tokio::test(start_paused = true)]
+async fn a6_a_refused_terminate_is_an_alert_with_the_providers_code() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("a6", 1)).await;
+    bench.aws.rule(Call::Terminate, 1_000, Fault::Refuse(ErrorClass::Auth, "UnauthorizedOperation"));
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    after(30).await;
+    let view = engine.job("a6").await.unwrap();
+    assert_eq!(view.state, JobState::Stopping);
+    assert!(view.note.as_deref().unwrap_or_default().contains("UnauthorizedOperation"), "{:?}", view.note);
+    let alerts = told(&engine, EventKind::Alert).await;
+    assert!(alerts.iter().any(|a| a.contains("UnauthorizedOperation")), "{alerts:?}");
+    bench.aws.heal();
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+}
+
+/// 429 on everything after the create: the machine is in the ledger before any further call, and the launch goes on.
+#[tokio::test(start_paused = true)]
+async fn a7_a_throttled_follow_up_call_loses_nothing() {
+    let bench = Bench::new();
+    let wait = Duration::from_secs(90);
+    bench.aws.rule(Call::Launch, 2, Fault::Throttle(wait));
+    bench.aws.rule(Call::Describe, 5, Fault::Throttle(Duration::from_secs(20)));
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (job, operation) = launch(&engine, spec("a7", 1)).await.unwrap();
+    let view = until(&engine, &job, |j| j.instances.iter().any(|i| i.instance.id.as_str().starts_with("i-aws"))).await;
+    assert_eq!(view.state, JobState::Starting);
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Running);
+    let calls = bench.aws.calls(Call::Launch);
+    assert_eq!(calls.len(), 3);
+    for pair in calls.windows(2) {
+        let (Some(a), Some(b)) = (pair.first(), pair.last()) else { continue };
+        assert!(b.0 - a.0 >= chrono::Duration::from_std(wait).unwrap(), "earlier than asked for");
+        assert_eq!(a.1, b.1, "under the same token");
+    }
+}
+
+/// A partition of a minute: nothing is marked as ended, nothing is started elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a9_a_partition_proves_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let job = running(&engine, spec("a9", 1)).await;
+    for call in [Call::Describe, Call::List, Call::Offerings, Call::Find] {
+        bench.aws.rule(call, 1_000, Fault::Refuse(ErrorClass::Transient, "ConnectionReset"));
+    }
+    after(600).await;
+    let view = engine.job("a9").await.unwrap();
+    assert_eq!((view.state, view.restarts), (JobState::Running, 0));
+    let observed = view.instances.first().map(|i| i.observed_at).expect("one");
+    assert!(bench.clock.now() - observed >= chrono::Duration::seconds(590), "its age shows");
+    bench.aws.heal();
+    after(120).await;
+    assert_eq!(engine.job("a9").await.unwrap().restarts, 0);
+    assert_eq!(bench.alive().len(), 1);
+    let _ = job;
+}
+
+/// An empty list and an absent read, once: not gone. Twice, a minute apart: gone.
+#[tokio::test(start_paused = true)]
+async fn a9_one_absent_read_proves_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("a9", 1)).await;
+    after(300).await;
+    bench.aws.lag(100_000);
+    engine.reconcile().await.unwrap();
+    after(30).await;
+    engine.reconcile().await.unwrap();
+    assert_eq!(engine.job("a9").await.unwrap().state, JobState::Running);
+    bench.aws.lag(0);
+    engine.reconcile().await.unwrap();
+    after(90).await;
+    bench.aws.lag(100_000);
+    engine.reconcile().await.unwrap();
+    assert_eq!(engine.job("a9").await.unwrap().state, JobState::Running, "the count begins anew");
+    let _ = job;
+}
+
+/// Terminate at every second of a launch: it ends with nothing.
+#[tokio::test(start_paused = true)]
+async fn a11_cancelling_a_launch_at_any_moment_leaves_nothing() {
+    for delay_ms in (0..20).map(|n| n * 500).chain([15_000, 59_000, 61_000, 64_000]) {
+        let bench = Bench::new();
+        bench.aws.lag(10);
+        bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "20", 1);
+        bench.aws.rule(Call::Launch, 1, Fault::DoneBut(ErrorClass::Transient, "500"));
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let (job, launching) = launch(&engine, capped("a11", 2)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        let operation = loop {
+            match terminate(&engine, &job).await {
+                Ok((_, operation)) => break operation,
+                Err(EngineError::Conflict(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        };
+        let view = settle(&engine, &operation).await;
+        assert_eq!(view.state, JobState::Terminated, "after {delay_ms} ms");
+        assert!(bench.alive().is_empty(), "after {delay_ms} ms");
+        assert!(engine.outcome(&launching).await.unwrap().ended);
+        after(600).await;
+        assert!(bench.alive().is_empty(), "nothing comes late; after {delay_ms} ms");
+        bench.check(&engine, &format!("after {delay_ms} ms")).await;
+    }
+}
+
+/// The token reaches the cloud, is the same on a repeat, and another on another attempt.
+#[tokio::test(start_paused = true)]
+async fn a13_a_repeat_carries_the_same_token_and_a_new_attempt_another() {
+    let bench = Bench::new();
+    // The answers are lost and the list lags: only the token tells that there is one already.
+    bench.aws.lag(100);
+    bench.aws.rule(Call::Launch, 2, Fault::DoneBut(ErrorClass::Transient, "500"));
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("a13", 1)).await;
+    let tokens: Vec<String> = bench.aws.calls(Call::Launch).into_iter().map(|(_, token)| token).collect();
+    assert_eq!(tokens.len(), 3);
+    assert!(tokens.windows(2).all(|w| w.first() == w.last()), "{tokens:?}");
+    assert_eq!(bench.aws.machines().len(), 1, "one machine for one wish");
+    let ledger = bench.ledger().await;
+    let intents = ledger.read().await.unwrap().intents_of(&job.id).await.unwrap();
+    assert_eq!(intents.first().map(|i| i.token.as_str()), tokens.first().map(String::as_str));
+}
+
+/// `IdempotentParameterMismatch`, and a token of a machine that has ended: looked for, then another attempt with a token
+/// of its own.
+#[tokio::test(start_paused = true)]
+async fn a13_a_conflict_on_the_token_is_looked_into() {
+    for code in ["IdempotentParameterMismatch", "IdempotentInstanceTerminated", "alreadyExists"] {
+        let bench = Bench::new();
+        bench.aws.rule(Call::Launch, 1, Fault::Refuse(ErrorClass::Conflict, code));
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let job = running(&engine, capped("a13", 1)).await;
+        assert_eq!(zone(&job), "use1-az2", "{code}");
+        let tokens = bench.aws.calls(Call::Launch);
+        assert_eq!(tokens.len(), 2, "{code}: not sent again under the same token");
+        assert_ne!(tokens.first().map(|t| &t.1), tokens.last().map(|t| &t.1), "{code}");
+    }
+}
+
+/// The machine never becomes healthy: its id was written down before the wait, it is given back, the next place is tried.
+#[tokio::test(start_paused = true)]
+async fn a16_the_id_is_written_down_before_anything_is_waited_for() {
+    let bench = Bench::new();
+    bench.aws.boot(1_000_000);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (job, operation) = launch(&engine, capped("a16", 1)).await.unwrap();
+    let view = until(&engine, &job, |j| {
+        !j.instances.is_empty() && j.instances.iter().all(|i| i.instance.state == InstanceState::Provisioning)
+    })
+    .await;
+    assert!(view.instances.iter().all(|i| i.instance.id.as_str().starts_with("i-aws-")));
+    after(901).await;
+    bench.aws.boot(60);
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Running);
+    let outcome = engine.outcome(&operation).await.unwrap();
+    assert!(outcome.attempts.first().is_some_and(|a| a.result.contains("not up within 15 min")), "{outcome:#?}");
+    assert_eq!(bench.alive().len(), 1);
+}
+
+/// The offer says 0.98, 1.52 is bound, 1 was the limit: given back, and never counted at the offer's price.
+#[tokio::test(start_paused = true)]
+async fn b2_a_price_bound_above_the_limit_is_given_back() {
+    let bench = Bench::new();
+    bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "7.84", 16);
+    bench.aws.binds_at("use1-az1", "12.16");
+    for (region, name) in [("us-east-1", "use1-az2"), ("us-west-2", "usw2-az1")] {
+        bench.aws.stock(region, name, Purchase::Spot, "80", 16);
+    }
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let mut job = on(spec("b2", 1), "aws");
+    job.buying.max_usd_per_gpu_hour = Some(GpuHourlyRate::parse_usd("1").unwrap());
+    let (_, operation) = launch(&engine, job).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Failed);
+    assert!(bench.alive().is_empty());
+    assert!(view.note.as_deref().unwrap_or_default().contains("12.16"), "{:?}", view.note);
+    assert!(view.usd_spent >= bench.aws.billed() && view.usd_spent > Money::ZERO);
+}
+
+/// Cost comes from what was bound and when: nothing for what never launched, nothing after the end, whatever the
+/// catalogue says later.
+#[tokio::test(start_paused = true)]
+async fn b19_cost_is_what_was_bound_from_request_to_proof() {
+    let bench = Bench::new();
+    bench.aws.rule_in(
+        "use1-az1",
+        Call::Launch,
+        1,
+        Fault::Refuse(ErrorClass::NoCapacity, "InsufficientInstanceCapacity"),
+    );
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("b19", 1)).await;
+    after(3_600).await;
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    let ended = settle(&engine, &operation).await;
+    bench.aws.stock("us-east-1", "use1-az2", Purchase::Spot, "999", 16);
+    after(100_000).await;
+    let later = engine.job(job.id.as_str()).await.unwrap();
+    assert_eq!(later.usd_spent, ended.usd_spent);
+    let lines = engine.costs(&job.id).await.unwrap();
+    assert_eq!(lines.len(), 1, "the refused one cost nothing: {lines:?}");
+    assert!(later.usd_spent >= bench.aws.billed());
+    assert!(later.usd_spent < usd("22").for_hours(1.2), "{}", later.usd_spent);
+}
+
+/// Codes that no table knows lead elsewhere, and are told.
+#[tokio::test(start_paused = true)]
+async fn d1_an_unknown_code_is_looked_into_then_tried_elsewhere() {
+    let bench = Bench::new();
+    bench.aws.rule_in(
+        "use1-az1",
+        Call::Launch,
+        100,
+        Fault::Refuse(ErrorClass::Unknown, "ZONE_RESOURCE_POOL_EXHAUSTED_NEW"),
+    );
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("d1", 1)).await;
+    assert_eq!(zone(&job), "use1-az2");
+    let failed = told(&engine, EventKind::AttemptFailed).await;
+    assert!(failed.iter().any(|t| t.contains("ZONE_RESOURCE_POOL_EXHAUSTED_NEW")), "{failed:?}");
+}
+
+/// Quota, stock, price and time-out are told apart, and every attempt is in the table.
+#[tokio::test(start_paused = true)]
+async fn d3_every_failed_attempt_keeps_its_own_reason() {
+    let bench = Bench::new();
+    bench.aws.rule_in(
+        "use1-az1",
+        Call::Launch,
+        1,
+        Fault::Refuse(ErrorClass::NoCapacity, "InsufficientInstanceCapacity"),
+    );
+    bench.aws.rule_in("use1-az2", Call::Launch, 1, Fault::Refuse(ErrorClass::Quota, "MaxSpotInstanceCountExceeded"));
+    bench.aws.rule_in("usw2-az1", Call::Launch, 1, Fault::Refuse(ErrorClass::Invalid, "InvalidAMIID.NotFound"));
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (_, operation) = launch(&engine, on(capped("d3", 1), "aws")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Failed);
+    let outcome = engine.outcome(&operation).await.unwrap();
+    let classes: Vec<Option<ErrorClass>> = outcome.attempts.iter().map(|a| a.error.as_ref().map(|e| e.class)).collect();
+    assert_eq!(classes, [Some(ErrorClass::NoCapacity), Some(ErrorClass::Quota), Some(ErrorClass::Invalid)]);
+    assert_eq!(outcome.error.map(|e| e.class), Some(ErrorClass::Invalid));
+    assert!(!outcome.done && outcome.ended);
+}
+
+/// Refused credentials stop the launch with the remedy; no other cloud is taken silently.
+#[tokio::test(start_paused = true)]
+async fn d3_refused_credentials_stop_and_say_so() {
+    let bench = Bench::new();
+    bench.aws.rule(Call::Launch, 1, Fault::Refuse(ErrorClass::Auth, "ExpiredToken"));
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (_, operation) = launch(&engine, capped("auth", 1)).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Failed);
+    assert_eq!(bench.lambda.count(Call::Launch), 0);
+    assert_eq!(engine.outcome(&operation).await.unwrap().error.map(|e| e.code), Some("ExpiredToken".into()));
+}
+
+/// An adapter that never answers: the attempt has a deadline, what it may have made is looked for, the next is tried.
+#[tokio::test(start_paused = true)]
+async fn d7_a_call_that_never_answers_has_a_deadline() {
+    let bench = Bench::new();
+    bench.aws.rule_in("use1-az1", Call::Launch, 100, Fault::Hang);
+    bench.lambda.rule(Call::Offerings, 100, Fault::Hang);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let began = bench.clock.now();
+    let job = running(&engine, capped("d7", 1)).await;
+    assert_eq!(zone(&job), "use1-az2");
+    assert!(bench.clock.now() - began < chrono::Duration::minutes(15));
+    bench.check(&engine, "d7").await;
+}
+
+/// Stopped, killed or restarted behind our back: the job shows what the provider shows, and since when.
+#[tokio::test(start_paused = true)]
+async fn e1_the_state_shown_is_the_providers() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("e1", 1)).await;
+    let id = bench.alive().remove(0);
+    for (state, word) in [
+        (InstanceState::Stopped, "stopped"),
+        (InstanceState::Unknown("FROZEN".into()), "FROZEN"),
+        (InstanceState::Stopping, "stopping"),
+    ] {
+        bench.aws.force(&id, &state, "by hand");
+        after(10).await;
+        engine.reconcile().await.unwrap();
+        let view = engine.job("e1").await.unwrap();
+        assert!(view.note.as_deref().unwrap_or_default().contains(word), "{word}: {:?}", view.note);
+        assert_eq!(view.usd_per_hour, Some(usd("20")), "counts as billed");
+    }
+    bench.aws.force(&id, &InstanceState::Running, "by hand");
+    engine.reconcile().await.unwrap();
+    assert_eq!(engine.job("e1").await.unwrap().note, None);
+    let _ = job;
+}
+
+/// One node of a gang is preempted: the whole gang is released and started again, elsewhere, within the poll.
+#[tokio::test(start_paused = true)]
+async fn e2_e5_a_preempted_node_restarts_the_gang_elsewhere() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let job = running(&engine, spec("e5", 4)).await;
+    let old = bench.alive();
+    let victim = old.first().cloned().expect("one");
+    bench.aws.force(&victim, &InstanceState::Preempted, "Server.SpotInstanceTermination");
+    after(11).await;
+    let view = engine.job("e5").await.unwrap();
+    assert_eq!(view.state, JobState::Preempted, "seen within one poll");
+    assert!(view.note.as_deref().unwrap_or_default().contains("Server.SpotInstanceTermination"), "{:?}", view.note);
+    let view = until(&engine, &job.id, |j| j.state == JobState::Running).await;
+    assert_eq!(view.restarts, 1);
+    assert_eq!(zone(&view), "use1-az2", "the zone that failed is left alone");
+    let alive = bench.alive();
+    assert_eq!(alive.len(), 4);
+    assert!(alive.iter().all(|id| !old.contains(id)), "the old gang is gone");
+    assert_eq!(told(&engine, EventKind::Recovered).await.len(), 1);
+    bench.check(&engine, "e5").await;
+}
+
+/// Nothing fits for an hour: the recovery goes on, says why, and succeeds when there is room; never failed.
+#[tokio::test(start_paused = true)]
+async fn e3_a_recovery_never_ends_without_a_place() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let job = running(&engine, on(spec("e3", 1), "aws")).await;
+    for (region, name) in [("us-east-1", "use1-az1"), ("us-east-1", "use1-az2"), ("us-west-2", "usw2-az1")] {
+        bench.aws.stock(region, name, Purchase::Spot, "20", 0);
+    }
+    bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+    after(3_600).await;
+    let view = engine.job("e3").await.unwrap();
+    assert!(!view.state.is_final(), "{view:?}");
+    assert!(view.note.is_some() && view.operation.is_some());
+    assert!(bench.alive().is_empty());
+    let tries = bench.aws.count(Call::Launch);
+    assert!((3..60).contains(&tries), "tries on, and not madly: {tries}");
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "20", 4);
+    let view = until(&engine, &job.id, |j| j.state == JobState::Running).await;
+    assert_eq!(view.restarts, 1);
+}
+
+/// The feed is down: the note says that, not "no capacity".
+#[tokio::test(start_paused = true)]
+async fn c7_a_feed_that_fails_is_not_no_capacity() {
+    let bench = Bench::new();
+    bench.aws.rule(Call::Offerings, 1_000, Fault::Refuse(ErrorClass::Auth, "ExpiredToken"));
+    bench.lambda.rule(Call::Offerings, 1_000, Fault::Refuse(ErrorClass::Transient, "502"));
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let refused = engine.propose(Wish::Launch { spec: Box::new(spec("c7", 1)), candidate: 0 }).await;
+    assert!(matches!(refused, Err(EngineError::NoPlace { .. })), "{refused:?}");
+    let state = engine.state().borrow().clone();
+    let aws = state.market.feeds().iter().find(|f| f.provider == "aws").expect("a feed");
+    assert_eq!(aws.error.as_ref().map(|e| e.class), Some(ErrorClass::Auth));
+}
+
+/// Two live engines on one ledger: both see the preemption, one recovers it, nothing is made twice.
+#[tokio::test(start_paused = true)]
+async fn a14_two_live_engines_recover_a_job_once() {
+    let bench = Bench::new();
+    let one = bench.open(Mode::Live, 1).await;
+    let two = bench.open(Mode::Live, 2).await;
+    after(130).await;
+    let job = running(&one, spec("a14", 2)).await;
+    for round in 1..=2 {
+        bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+        let view = until(&two, &job.id, |j| j.state == JobState::Running && j.restarts == round).await;
+        assert_eq!(view.restarts, round);
+        assert_eq!(bench.alive().len(), 2);
+        after(300).await;
+    }
+    assert_eq!(bench.aws.count(Call::Launch), 6, "two machines at first, two after each preemption");
+    assert!(bench.aws.most_alive() <= 2, "{} at once", bench.aws.most_alive());
+    assert_eq!(told(&one, EventKind::Recovered).await.len(), 2);
+    assert_eq!(told(&one, EventKind::Preempted).await.len(), 2);
+    bench.check(&one, "a14").await;
+}
+
+/// A job that is to stay down stays down; what it held is released, and a person is told.
+#[tokio::test(start_paused = true)]
+async fn e3_a_job_that_stays_down_stays_down_and_holds_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let mut wanted = spec("down", 2);
+    wanted.schedule.recovery = Recovery::StayDown;
+    let job = running(&engine, wanted).await;
+    bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+    after(600).await;
+    let view = engine.job("down").await.unwrap();
+    assert_eq!((view.state, view.restarts), (JobState::Preempted, 0));
+    assert!(bench.alive().is_empty());
+    assert!(engine.state().borrow().alerts.iter().any(|a| a.job.as_ref() == Some(&job.id)));
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+}
+
+/// A restart with many live jobs and a provider that does not answer: none is touched before it is seen.
+#[tokio::test(start_paused = true)]
+async fn e8_a_restart_marks_nothing_as_failed() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let mut jobs = Vec::new();
+    for n in 0..10 {
+        jobs.push(running(&engine, capped(&format!("e8-{n}"), 1)).await.id);
+    }
+    engine.shutdown().await;
+    for call in [Call::Describe, Call::List, Call::Offerings] {
+        bench.aws.rule(call, 1_000, Fault::Hang);
+    }
+    let engine = bench.open(Mode::Live, 2).await;
+    after(900).await;
+    for job in &jobs {
+        assert_eq!(engine.job(job.as_str()).await.unwrap().state, JobState::Running);
+    }
+    assert_eq!(bench.alive().len(), 10);
+    bench.aws.heal();
+    after(300).await;
+    assert!(engine.jobs().await.unwrap().iter().all(|j| j.state == JobState::Running && j.restarts == 0));
+}
+
+/// Times are one clock's and UTC; cost and age never run backwards.
+#[tokio::test(start_paused = true)]
+async fn f1_cost_never_runs_backwards() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("f1", 1)).await;
+    // The provider's clock is an hour ahead.
+    let ahead = bench.clock.now() + chrono::Duration::hours(1);
+    bench.aws.remark(&bench.alive().remove(0), |i| i.launched_at = Some(ahead));
+    let mut last = Money::ZERO;
+    for _ in 0..5 {
+        engine.reconcile().await.unwrap();
+        let spent = engine.job("f1").await.unwrap().usd_spent;
+        assert!(spent >= last && spent >= bench.aws.billed());
+        last = spent;
+        after(60).await;
+    }
+    let events = engine.events(&EventFilter { job: Some(job.id.clone()), ..EventFilter::default() }).await.unwrap();
+    assert!(events.windows(2).all(|w| w.first().map(|e| e.seq) < w.last().map(|e| e.seq)));
+}
+
+/// Auth has expired and the figures are old: nothing is started on them until they are read again.
+#[tokio::test(start_paused = true)]
+async fn op13_nothing_is_started_on_old_figures() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let proposal =
+        engine.propose(Wish::Launch { spec: Box::new(on(spec("op13", 1), "aws")), candidate: 0 }).await.unwrap();
+    bench.aws.rule(Call::Offerings, 1_000, Fault::Refuse(ErrorClass::Auth, "ExpiredToken"));
+    after(1_800).await;
+    engine.refresh_feeds(None).await.unwrap();
+    let refused = engine.execute(proposal, actor("ann")).await;
+    assert!(matches!(refused, Err(EngineError::Refused { .. })), "{refused:?}");
+    let refused = engine.propose(Wish::Launch { spec: Box::new(on(spec("op13", 1), "aws")), candidate: 0 }).await;
+    assert!(matches!(refused, Err(EngineError::Refused { .. } | EngineError::NoPlace { .. })), "{refused:?}");
+    assert_eq!(bench.aws.count(Call::Launch), 0);
+    bench.aws.heal();
+    // Once read again, at the operator's wish, it goes.
+    running(&engine, on(spec("op13", 1), "aws")).await;
+}
+
+/// The machine that ran the tool died: on another, with the owner's id, everything that carries our mark is listed.
+#[tokio::test(start_paused = true)]
+async fn op41_a_bare_machine_finds_everything_by_its_mark() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let owner = engine.owner().to_owned();
+    running(&engine, spec("op41", 3)).await;
+    engine.shutdown().await;
+    let lost: Vec<_> = bench.alive();
+    let elsewhere = tempfile::TempDir::new().unwrap();
+    let mut options = Options::new(bench.clock.clone(), elsewhere.path().join("ledger.db"), actor("eve"));
+    options.providers = vec![Connected::full(bench.aws.clone()), Connected::full(bench.lambda.clone())];
+    options.owner = Some(owner);
+    options.seed = Some(77);
+    options.crash = Some(Arc::new(Crash::never()));
+    let bare = Engine::start(options).await.unwrap();
+    let orphans = bare.orphans().await.unwrap();
+    assert_eq!(orphans.len(), 3);
+    assert!(orphans.iter().all(|o| o.mark.is_some() && lost.contains(&o.id)));
+    assert_eq!(bench.alive().len(), 3, "listed, and not touched");
+    for orphan in &orphans {
+        bare.terminate_orphan(&"aws".into(), &orphan.id, actor("eve")).await.unwrap();
+    }
+    assert!(bench.alive().is_empty());
+    assert!(bare.orphans().await.unwrap().is_empty());
+}
+
+/// Cancelled during a recovery: "terminated" only when the provider shows that everything is gone.
+#[tokio::test(start_paused = true)]
+async fn op42_cancelling_a_recovery_leaks_nothing() {
+    for delay in [1, 11, 13, 20, 45, 80, 100, 130, 170, 200] {
+        let bench = Bench::new();
+        let engine = bench.open(Mode::Live, 1).await;
+        after(70).await;
+        let job = running(&engine, spec("op42", 2)).await;
+        bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+        after(delay).await;
+        let operation = loop {
+            match terminate(&engine, &job.id).await {
+                Ok((_, operation)) => break operation,
+                Err(EngineError::Conflict(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated, "after {delay} s");
+        assert!(bench.alive().is_empty(), "after {delay} s");
+        after(600).await;
+        assert!(bench.alive().is_empty(), "after {delay} s");
+        bench.check(&engine, "op42").await;
+    }
+}
+
+/// Whatever is past "request sent" counts as billed until proved absent.
+#[tokio::test(start_paused = true)]
+async fn op43_what_may_exist_is_counted() {
+    let bench = Bench::new();
+    bench.lambda.rule(Call::Launch, 1, Fault::DoneBut(ErrorClass::Transient, "502"));
+    bench.lambda.lag(1_000_000);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (job, operation) = launch(&engine, on(spec("op43", 1), "lambda")).await.unwrap();
+    after(600).await;
+    let view = engine.job("op43").await.unwrap();
+    assert_eq!(view.state, JobState::Starting);
+    assert_eq!(view.usd_per_hour, Some(usd("30")), "not proved: counted");
+    assert_eq!(engine.state().borrow().usd_per_hour, usd("30"));
+    assert!(view.usd_spent >= bench.lambda.billed());
+    assert!(told(&engine, EventKind::Alert).await.iter().any(|a| a.contains("not answered")));
+    assert_eq!(bench.lambda.count(Call::Launch), 1, "op46: never sent again blindly");
+    // It shows up at last, is taken in, and the launch goes on.
+    bench.lambda.lag(0);
+    engine.reconcile().await.unwrap();
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Running);
+    assert_eq!(bench.alive().len(), 1);
+    let _ = job;
+}
+
+/// An unknown outcome without tokens: looked up every ten seconds for three minutes, adopted, never sent twice.
+#[tokio::test(start_paused = true)]
+async fn op46_an_unknown_outcome_is_looked_up_not_repeated() {
+    let bench = Bench::new();
+    bench.lambda.rule(Call::Launch, 1, Fault::DoneAndHang);
+    bench.lambda.lag(60);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    running(&engine, on(spec("op46", 1), "lambda")).await;
+    assert_eq!(bench.lambda.count(Call::Launch), 1);
+    assert!(bench.lambda.count(Call::Find) >= 2);
+    assert_eq!(bench.lambda.machines().len(), 1);
+    bench.check(&engine, "op46").await;
+}
+
+/// The same confirmed plan twice is one operation.
+#[tokio::test(start_paused = true)]
+async fn op46_the_same_plan_twice_is_one_operation() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let proposal = engine.propose(Wish::Launch { spec: Box::new(spec("twice", 1)), candidate: 0 }).await.unwrap();
+    let first = engine.execute(proposal.clone(), actor("ann")).await.unwrap();
+    let second = engine.execute(proposal, actor("ann")).await.unwrap();
+    assert_eq!(first, second);
+    settle(&engine, &first.1).await;
+    assert_eq!(bench.alive().len(), 1);
+    // And another plan for the same name while it lives is refused.
+    let again = launch(&engine, spec("twice", 1)).await;
+    assert!(matches!(again, Err(EngineError::Conflict(_))), "{again:?}");
+}
+
+/// Two machines answer to one wish: the older is kept, the other is told and left to an operator.
+#[tokio::test(start_paused = true)]
+async fn two_machines_for_one_wish_are_told_and_not_touched() {
+    let bench = Bench::new();
+    bench.lambda.rule(Call::Launch, 1, Fault::DoneBut(ErrorClass::Transient, "502"));
+    bench.lambda.lag(30);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (_, operation) = launch(&engine, on(spec("two", 1), "lambda")).await.unwrap();
+    after(2).await;
+    let mark = bench.lambda.machines().first().and_then(|m| m.instance.mark.clone());
+    let twin = bench.lambda.plant(mark, None);
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Running);
+    assert!(view.instances.iter().all(|i| i.instance.id != twin));
+    let orphans = engine.orphans().await.unwrap();
+    assert_eq!(orphans.iter().map(|o| o.id.clone()).collect::<Vec<_>>(), vec![twin.clone()]);
+    let (_, operation) = terminate(&engine, &view.id).await.unwrap();
+    settle(&engine, &operation).await;
+    assert_eq!(bench.alive(), vec![twin], "I3: only what was confirmed");
+}
+
+/// The id carries another mark by now: nothing is terminated, a person is told.
+#[tokio::test(start_paused = true)]
+async fn a_machine_with_another_mark_is_never_terminated() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("f28", 1)).await;
+    let id = bench.alive().remove(0);
+    bench.aws.remark(&id, |i| {
+        if let Some(mark) = &mut i.mark {
+            mark.operation = "somebody else's".into();
+        }
+    });
+    let (_, _operation) = terminate(&engine, &job.id).await.unwrap();
+    after(1_200).await;
+    assert_eq!(bench.aws.count(Call::Terminate), 0);
+    assert_eq!(engine.job("f28").await.unwrap().state, JobState::Stopping);
+    assert!(told(&engine, EventKind::Alert).await.iter().any(|a| a.contains("does not carry the mark")));
+}
+
+/// Moved: both are paid for meanwhile, the source goes only after the target was seen to run twice.
+#[tokio::test(start_paused = true)]
+async fn a_migration_keeps_the_source_until_the_target_runs() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("move", 2)).await;
+    let source = bench.alive();
+    let (_, operation) = migrate(&engine, &job.id, Some("aws/us-west-2")).await.unwrap();
+    after(40).await;
+    let view = engine.job("move").await.unwrap();
+    assert_eq!(view.state, JobState::Migrating);
+    assert_eq!(view.usd_per_hour, Some(usd("88")), "both are counted");
+    assert_eq!(bench.aws.count(Call::Terminate), 0);
+    assert_eq!(view.operation.as_ref().map(|o| o.kind), Some(OperationKind::Migrate));
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Running);
+    assert_eq!(view.region.as_ref().map(gpudeck::domain::Region::as_str), Some("us-west-2"));
+    assert!(source.iter().all(|id| !bench.alive().contains(id)));
+    assert_eq!(bench.alive().len(), 2);
+    bench.check(&engine, "move").await;
+}
+
+/// The target cannot be had: it is cleaned up to proof and the source was never touched.
+#[tokio::test(start_paused = true)]
+async fn a_failed_migration_leaves_the_source_alone() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("stay", 2)).await;
+    let source = bench.alive();
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "24", 1);
+    let (_, operation) = migrate(&engine, &job.id, Some("aws/us-west-2")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Running);
+    assert!(view.note.as_deref().unwrap_or_default().contains("runs on where it was"), "{:?}", view.note);
+    assert_eq!(bench.alive(), source);
+    assert!(!engine.outcome(&operation).await.unwrap().done);
+    bench.check(&engine, "stay").await;
+}
+
+/// A terminate in the middle of a move ends both sides.
+#[tokio::test(start_paused = true)]
+async fn a_terminate_during_a_migration_ends_both_sides() {
+    for delay in [0, 1, 10, 59, 66, 70, 90] {
+        let bench = Bench::new();
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let job = running(&engine, capped("both", 2)).await;
+        migrate(&engine, &job.id, Some("aws/us-west-2")).await.unwrap();
+        after(delay).await;
+        let operation = loop {
+            match terminate(&engine, &job.id).await {
+                Ok((_, operation)) => break operation,
+                Err(EngineError::Conflict(_)) => {}
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated, "after {delay} s");
+        assert!(bench.alive().is_empty(), "after {delay} s");
+    }
+}
+
+/// A price that rose between the look and the press is asked about again.
+#[tokio::test(start_paused = true)]
+async fn a_price_that_rose_before_the_press_is_asked_about_again() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let proposal = engine.propose(Wish::Launch { spec: Box::new(spec("f29", 1)), candidate: 0 }).await.unwrap();
+    assert!(proposal.plan.warnings.iter().any(|w| w.contains("$25.00/h")), "{:?}", proposal.plan.warnings);
+    bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "26", 16);
+    engine.refresh_feeds(None).await.unwrap();
+    let refused = engine.execute(proposal, actor("ann")).await;
+    assert!(matches!(refused, Err(EngineError::Conflict(_))), "{refused:?}");
+    assert_eq!(bench.aws.count(Call::Launch), 0);
+}
+
+/// Two operators, one job: the second is told that it changed; two terminates are one.
+#[tokio::test(start_paused = true)]
+async fn two_operators_are_told_of_each_other() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("shared", 1)).await;
+    let move_it = engine.propose(Wish::Migrate { job: job.id.clone(), to: None }).await.unwrap();
+    let end_it = engine.propose(Wish::Terminate { job: job.id.clone() }).await.unwrap();
+    let end_it_too = engine.propose(Wish::Terminate { job: job.id.clone() }).await.unwrap();
+    let (_, first) = engine.execute(end_it, actor("ann")).await.unwrap();
+    let (_, second) = engine.execute(end_it_too, actor("bob")).await.unwrap();
+    assert_eq!(first, second);
+    let refused = engine.execute(move_it, actor("bob")).await;
+    assert!(matches!(refused, Err(EngineError::Conflict(_))), "{refused:?}");
+    settle(&engine, &first).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_only_session_does_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("ro", 1)).await;
+    engine.shutdown().await;
+    let mut options = bench.options(Mode::Live, 2, &Arc::new(Crash::never()));
+    options.read_only = true;
+    let engine = Engine::start(options).await.unwrap();
+    assert!(engine.providers().iter().all(|c| c.act.is_none()));
+    let before = (bench.aws.count(Call::Launch), bench.aws.count(Call::Terminate));
+    let proposal = engine.propose(Wish::Terminate { job: job.id.clone() }).await.unwrap();
+    assert!(matches!(engine.execute(proposal, actor("ann")).await, Err(EngineError::Refused { .. })));
+    assert!(matches!(engine.acknowledge(1, actor("ann"), String::new()).await, Err(EngineError::Refused { .. })));
+    bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+    after(600).await;
+    assert_eq!((bench.aws.count(Call::Launch), bench.aws.count(Call::Terminate)), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_found_by_id_beginning_and_name() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("llama-ft", 1)).await;
+    assert_eq!(engine.job(job.id.as_str()).await.unwrap().id, job.id);
+    assert_eq!(engine.job(job.id.as_str().get(..13).unwrap()).await.unwrap().id, job.id);
+    assert_eq!(engine.job("llama-ft").await.unwrap().id, job.id);
+    let Err(EngineError::NotFound(text)) = engine.job("lama-ft").await else { panic!("found") };
+    assert!(text.contains("did you mean 'llama-ft'"), "{text}");
+}
+
+/// The user's variables may be secret: they are in the start script and the job's row only.
+#[tokio::test(start_paused = true)]
+async fn secrets_stay_out_of_events() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("quiet", 1)).await;
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    settle(&engine, &operation).await;
+    for event in engine.events(&EventFilter::default()).await.unwrap() {
+        assert!(!format!("{event:?}").contains("canary-secret"), "{event:?}");
+    }
+}
