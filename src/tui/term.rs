@@ -1,0 +1,196 @@
+//! The terminal: taken at start, given back whatever happens. A frame is one write.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::style::{Attribute, ResetColor, SetAttribute};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+};
+use crossterm::{QueueableCommand, queue};
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+/// Whether the terminal is ours at the moment, so that giving it back twice does nothing the second time.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Where a frame is gathered before it is written at once.
+#[derive(Clone, Default)]
+struct Gather(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Gather {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Write all of it, also to a terminal that does not block.
+fn write_all(out: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match out.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => std::thread::yield_now(),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// The screen as last written, and the way to write the next.
+pub(crate) struct Screen {
+    out: File,
+    gather: Gather,
+    backend: CrosstermBackend<Gather>,
+    shown: Buffer,
+    cursor: Option<Position>,
+    /// The next frame begins on an empty screen.
+    clear: bool,
+    /// How long the last write took.
+    pub(crate) last_write: Duration,
+}
+
+impl Screen {
+    /// Take the terminal: raw, the other screen, pastes marked, no cursor.
+    pub(crate) fn take() -> io::Result<Self> {
+        let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let gather = Gather::default();
+        let (width, height) = crossterm::terminal::size()?;
+        let mut screen = Self {
+            out,
+            backend: CrosstermBackend::new(gather.clone()),
+            gather,
+            shown: Buffer::empty(Rect { x: 0, y: 0, width, height }),
+            cursor: None,
+            clear: true,
+            last_write: Duration::ZERO,
+        };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    /// Take it again after it was given back.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        crossterm::terminal::enable_raw_mode()?;
+        TAKEN.store(true, Ordering::SeqCst);
+        queue!(self.gather, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
+        self.cursor = None;
+        self.clear = true;
+        self.send()
+    }
+
+    /// What the terminal says of its size.
+    pub(crate) fn size() -> io::Result<(u16, u16)> {
+        crossterm::terminal::size()
+    }
+
+    /// The next frame is painted whole.
+    pub(crate) fn invalidate(&mut self) {
+        self.clear = true;
+    }
+
+    /// Show this frame; writes nothing where nothing changed. Says whether anything was written.
+    pub(crate) fn show(&mut self, next: Buffer, cursor: Option<Position>) -> io::Result<bool> {
+        if self.shown.area() != next.area() {
+            self.clear = true;
+        }
+        if self.clear {
+            self.shown = Buffer::empty(*next.area());
+        }
+        let changes = self.shown.diff(&next);
+        if changes.is_empty() && cursor == self.cursor && !self.clear {
+            return Ok(false);
+        }
+        self.gather.queue(BeginSynchronizedUpdate)?;
+        if self.cursor.is_some() {
+            self.gather.queue(Hide)?;
+        }
+        if self.clear {
+            queue!(self.gather, ResetColor, SetAttribute(Attribute::Reset), Clear(ClearType::All))?;
+        }
+        self.backend.draw(changes.into_iter())?;
+        if let Some(at) = cursor {
+            queue!(self.gather, MoveTo(at.x, at.y), Show)?;
+        }
+        self.gather.queue(EndSynchronizedUpdate)?;
+        self.clear = false;
+        self.cursor = cursor;
+        self.shown = next;
+        self.send()?;
+        Ok(true)
+    }
+
+    /// Text for the terminal itself, outside the picture (clipboard).
+    pub(crate) fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        write_all(&mut self.out, bytes)
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let bytes = std::mem::take(&mut *self.gather.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let start = Instant::now();
+        let result = write_all(&mut self.out, &bytes);
+        self.last_write = start.elapsed();
+        result
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Give the terminal back as it was found. Does nothing where it is not ours.
+pub(crate) fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut bytes = Vec::new();
+    // Into memory it cannot fail.
+    let _ = queue!(
+        bytes,
+        EndSynchronizedUpdate,
+        ResetColor,
+        SetAttribute(Attribute::Reset),
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        Show
+    );
+    if let Ok(fd) = io::stdout().as_fd().try_clone_to_owned() {
+        let _ = write_all(&mut File::from(fd), &bytes);
+    }
+    let _ = crossterm::terminal::disable_raw_mode();
+}
+
+/// The terminal has hung up: nothing more is written to it.
+pub(crate) fn abandon() {
+    TAKEN.store(false, Ordering::SeqCst);
+}
+
+/// Give the terminal back before a panic of the drawing thread is told. A panic elsewhere is a task's, which ends alone:
+/// its words would tear the picture, so they go to the log.
+pub(crate) fn install_panic_hook(ui: ThreadId) {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let taken = TAKEN.load(Ordering::SeqCst);
+        if taken && std::thread::current().id() != ui {
+            tracing::error!(panic = %info, "a task panicked");
+            return;
+        }
+        give_back();
+        before(info);
+    }));
+}

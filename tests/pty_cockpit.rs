@@ -1,0 +1,301 @@
+//! The cockpit in a real terminal: it comes up, obeys, and gives the terminal back whatever happens.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
+#[path = "support/pty.rs"]
+mod pty;
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use pty::Terminal;
+
+fn home() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn it_comes_up_in_the_demo_and_leaves_a_clean_terminal() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[]);
+    t.wait_ready();
+    for text in ["gpudeck", "DEMO", "1 Capacity", "2 Prices", "3 Latency", "4 Jobs"] {
+        t.wait_text(text);
+    }
+    t.type_text("?");
+    t.wait_text("Everywhere");
+    t.type_text("\x1b");
+    t.wait("the help to close", |s| !s.contents().contains("Everywhere"));
+    t.type_text("q");
+    let status = t.wait_exit();
+    assert!(status.success(), "{status:?}");
+    t.assert_given_back();
+}
+
+#[test]
+fn it_follows_the_terminals_size() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 200, 60, &[]);
+    t.wait_ready();
+    t.resize(80, 24);
+    t.wait("one pane with tabs", |s| s.contents().contains("e Events") && !s.contents().contains("┌ 2 Prices"));
+    t.resize(50, 10);
+    t.wait_text("The terminal has 50x10");
+    t.resize(60, 15);
+    t.wait_text("1 Capacity");
+    t.resize(120, 40);
+    t.wait("four panes", |s| s.contents().contains("┌ 2 Prices") && s.contents().contains("┌ 4 Jobs"));
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+}
+
+#[test]
+fn op29_q_works_where_nothing_else_can_be_shown() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 20, 5, &[]);
+    t.wait_text("The terminal");
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+    t.assert_given_back();
+}
+
+#[test]
+fn op20_ctrl_z_gives_a_sane_shell_and_fg_paints_everything_again() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[]);
+    t.wait_ready();
+    t.type_text("\x1a");
+    t.wait_stopped();
+    t.wait("the alternate screen to be left", |s| !s.alternate_screen() && !s.hide_cursor() && !s.bracketed_paste());
+    assert!(t.is_cooked(), "the shell would not echo");
+    // The window changed while it was stopped.
+    t.resize(80, 24);
+    t.signal(Signal::SIGCONT);
+    t.wait("the cockpit in its new size", |s| s.alternate_screen() && s.contents().contains("e Events"));
+    assert!(!t.is_cooked());
+    t.type_text("2");
+    t.wait_text("CHEAPEST");
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+    t.assert_given_back();
+}
+
+#[test]
+fn op21_sigterm_sigint_and_sigquit_give_the_terminal_back_and_are_seen_by_the_parent() {
+    for (signal, name) in [(Signal::SIGTERM, "Terminated"), (Signal::SIGINT, "Interrupt"), (Signal::SIGQUIT, "Quit")] {
+        let home = home();
+        let mut t = Terminal::start(home.path(), &["--demo"], 100, 30, &[]);
+        t.wait_ready();
+        t.signal(signal);
+        let status = t.wait_exit();
+        assert_eq!(status.signal(), Some(name), "{status:?}");
+        t.assert_given_back();
+    }
+}
+
+#[test]
+fn op18_when_the_terminal_hangs_up_it_is_gone_within_a_second() {
+    for by_signal in [true, false] {
+        let home = home();
+        let mut t = Terminal::start(home.path(), &["--demo"], 100, 30, &[]);
+        t.wait_ready();
+        let start = if by_signal {
+            t.signal(Signal::SIGHUP);
+            Instant::now()
+        } else {
+            t.hang_up();
+            Instant::now()
+        };
+        t.wait_exit();
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn op7_a_paste_is_not_taken_for_keys() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[]);
+    t.wait_ready();
+    t.type_text("\x1b[200~q\nt\nq\n\x1b[201~");
+    t.wait_text("paste ignored");
+    // Where the terminal does not mark pastes, a burst of characters is one.
+    t.type_text("\x1b");
+    t.wait("the notice to go", |s| !s.contents().contains("paste ignored"));
+    t.type_text("quit everything now\nq\n");
+    t.wait_text("paste ignored");
+    t.type_text("/");
+    t.wait_text("Enter keeps");
+    t.type_text("\x1b[200~gpu:h100\nq\x1b[201~");
+    t.wait_text("gpu:h100");
+    assert!(t.contents().contains("Enter keeps"), "the line break in the paste did not submit");
+    t.type_text("\x03");
+    assert!(t.wait_exit().success());
+}
+
+#[test]
+fn op8_a_terminals_replies_do_not_leak_into_a_field() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[]);
+    t.wait_ready();
+    t.type_text("/");
+    t.wait_text("Enter keeps");
+    t.type_text("spot");
+    t.wait_text("/spot");
+    for reply in [
+        "\x1b]11;rgb:1212/1616/1e1e\x07",
+        "\x1b]10;rgb:ffff/ffff/ffff\x1b\\",
+        "\x1bP>|xterm(390)\x1b\\",
+        "\x1b[12;40R",
+        "\x1b[?62;4c",
+    ] {
+        t.type_text(reply);
+    }
+    // Later keys are text again: what comes after the replies stands right after what came before.
+    let before = Instant::now();
+    while before.elapsed() < Duration::from_millis(200) {
+        std::thread::yield_now();
+    }
+    t.type_text("x");
+    t.wait("the text with nothing in between", |s| s.contents().contains("/spotx "));
+    t.type_text("\x03");
+    assert!(t.wait_exit().success());
+}
+
+#[test]
+fn op32_no_color_writes_no_colour() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[("NO_COLOR", "1"), ("COLORTERM", "truecolor")]);
+    t.wait_ready();
+    t.type_text("4");
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+    let text = String::from_utf8_lossy(&t.bytes()).into_owned();
+    for sequence in text.split('\x1b').filter_map(|s| s.strip_prefix('[')) {
+        let Some((numbers, _)) = sequence.split_once('m') else { continue };
+        if !numbers.bytes().all(|b| b.is_ascii_digit() || b == b';' || b == b':') {
+            continue;
+        }
+        for n in numbers.split([';', ':']).filter_map(|n| n.parse::<u32>().ok()) {
+            let colour =
+                (30..=38).contains(&n) || (40..=48).contains(&n) || (90..=97).contains(&n) || (100..=107).contains(&n);
+            assert!(!colour, "SGR {numbers}");
+        }
+    }
+}
+
+#[test]
+fn op32_colours_are_what_the_environment_states() {
+    for (colorterm, term, wanted, forbidden) in [
+        ("truecolor", "xterm-256color", "38;2;", "\u{0}"),
+        ("", "xterm-256color", "38;5;", "38;2;"),
+        ("", "xterm", "\x1b[", "38;2;"),
+    ] {
+        let home = home();
+        let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[("COLORTERM", colorterm), ("TERM", term)]);
+        t.wait_ready();
+        t.type_text("q");
+        assert!(t.wait_exit().success());
+        let text = String::from_utf8_lossy(&t.bytes()).into_owned();
+        assert!(text.contains(wanted) && !text.contains(forbidden), "{colorterm} {term}");
+    }
+}
+
+#[test]
+fn op27_idle_it_writes_nothing_but_the_clock_and_uses_no_processor() {
+    let home = home();
+    // Live without any credentials: nothing happens but that time passes.
+    let mut t = Terminal::start(home.path(), &[], 120, 40, &[]);
+    t.wait_text("LIVE");
+    // Until what comes up has come up.
+    let _ = t.written_within(Duration::from_secs(3));
+    let ticks = t.ticks();
+    let written = t.written_within(Duration::from_secs(5));
+    let used = t.ticks() - ticks;
+    let frames = written.windows(8).filter(|w| w == b"\x1b[?2026h").count();
+    assert!(frames <= 6, "{frames} frames in five seconds");
+    assert!(written.len() <= 6 * 300, "{} bytes in five seconds", written.len());
+    assert!(used <= 15, "{used} hundredths of a second of processor time in five seconds, in a debug build");
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+}
+
+#[test]
+fn op36_copying_writes_osc_52() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[]);
+    t.wait_ready();
+    t.type_text("y");
+    t.wait("an answer", |s| s.contents().contains("copied:") || s.contents().contains("copying is switched off"));
+    let on = t.contents().contains("copied:");
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+    assert_eq!(on, t.bytes().windows(7).any(|w| w == b"\x1b]52;c;"));
+}
+
+#[test]
+fn a_job_is_launched_seen_and_terminated_through_the_dialogs() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo", "--seed", "7"], 120, 40, &[]);
+    t.wait_ready();
+    t.type_text("/");
+    t.wait_text("Enter keeps");
+    t.type_text("gpu:h100");
+    t.wait_text("/gpu:h100");
+    t.type_text(" available");
+    t.wait_text("h100 available");
+    t.type_text("\r");
+    t.wait("the filter to be taken", |s| !s.contents().contains("Enter keeps"));
+    t.type_text("l");
+    t.wait_text("Tab next field");
+    // Anywhere, under a name that can be typed again.
+    t.type_text("\x15");
+    t.type_text("pty-job");
+    for _ in 0..6 {
+        t.type_text("\t");
+    }
+    t.type_text("\x15");
+    t.type_text("\t");
+    t.type_text("\x15");
+    t.type_text("\r");
+    t.wait_text("Continue…");
+    t.type_text("\t");
+    t.wait_text("[▸Continue");
+    t.type_text("\r");
+    t.wait_text("Launch pty-job?");
+    t.wait("the guard to pass", |s| s.contents().contains("Tab moves"));
+    t.type_text("\t");
+    t.wait_text("[▸Launch");
+    t.type_text("\r");
+    t.wait("the dialogs to close", |s| {
+        !s.contents().contains("Launch pty-job?") && !s.contents().contains("Continue…")
+    });
+    t.type_text("4");
+    t.wait("the job to run", |s| s.contents().contains("pty-job") && s.contents().contains("● running"));
+    t.type_text("t");
+    t.wait_text("Terminate pty-job?");
+    t.wait("the guard to pass", |s| s.contents().contains("Tab moves"));
+    t.type_text("pty-job");
+    t.wait_text("> pty-job");
+    t.type_text("\t");
+    t.wait_text("[▸Terminate");
+    t.type_text("\r");
+    t.wait("the job to be gone", |s| s.contents().contains("○ terminated"));
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+    t.assert_given_back();
+}
+
+#[test]
+fn without_a_terminal_it_says_so() {
+    let home = home();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_gpudeck"))
+        .arg("--demo")
+        .arg("--home")
+        .arg(home.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(!output.stdout.contains(&0x1b), "h7: no escape sequence is written to a pipe");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("needs a terminal"), "{output:?}");
+}
