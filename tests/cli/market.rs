@@ -1,0 +1,257 @@
+//! `offers`, `spreads`, `place`, `latency`, `catalogue`: documents and exit codes, on the demo and on markets from files.
+
+use crate::home::{Home, MARKET, OFFER, both, document, has_fields, stderr, stdout};
+use serde_json::Value;
+
+#[test]
+fn offers_have_the_contract_s_fields_in_order() {
+    let home = Home::new();
+    let output = home.demo("offers --gpu H100 --json");
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    let text = stdout(&output);
+    has_fields(&text, &OFFER);
+    let offers = document(&output);
+    let offers = offers.as_array().unwrap();
+    assert!(offers.len() > 20, "{}", offers.len());
+    for offer in offers {
+        assert!(offer["accelerator"].as_str().unwrap().starts_with("H100"), "{offer}");
+        assert!(["on_demand", "spot", "reserved"].contains(&offer["purchase"].as_str().unwrap()), "{offer}");
+        assert!(["available", "limited", "none", "unknown"].contains(&offer["availability"].as_str().unwrap()));
+        assert_eq!(offer["evidence"], "simulated", "{offer}");
+        assert_ne!(offer["usd_per_hour"], 0, "a price that is not known is null: {offer}");
+        let at = offer["observed_at"].as_str().unwrap();
+        assert!(at.ends_with('Z') && !at.contains('.') && chrono::DateTime::parse_from_rfc3339(at).is_ok(), "{at}");
+        if let Some(usd) = offer["usd_per_gpu_hour"].as_f64() {
+            assert!((usd * 1e6 - (usd * 1e6).round()).abs() < 1e-3, "at most six decimals: {usd}");
+        }
+    }
+}
+
+#[test]
+fn b12_offers_are_sorted_by_price_and_filters_hold() {
+    let home = Home::new();
+    let offers = home.json("--demo offers --gpu H100 --purchase spot --count 8 --max-price 9", 0);
+    let prices: Vec<f64> = offers.as_array().unwrap().iter().map(|o| o["usd_per_gpu_hour"].as_f64().unwrap()).collect();
+    assert!(
+        !prices.is_empty() && prices.windows(2).all(|w| w[0] <= w[1]) && prices.iter().all(|p| *p <= 9.0),
+        "{prices:?}"
+    );
+    for offer in offers.as_array().unwrap() {
+        assert!(offer["purchase"] == "spot" && offer["accelerators"].as_f64().unwrap() >= 8.0, "{offer}");
+    }
+    let dearest = home.json("--demo offers --sort -usd_per_hour --limit 3 --provider aws", 0);
+    let dearest = dearest.as_array().unwrap();
+    assert_eq!(dearest.len(), 3);
+    assert!(dearest[0]["usd_per_hour"].as_f64() >= dearest[2]["usd_per_hour"].as_f64());
+    assert!(dearest.iter().all(|o| o["provider"] == "aws"));
+    let output = home.demo("offers --gpu H900");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("H900"));
+}
+
+#[test]
+fn b11_spreads_span_what_offers_show() {
+    let home = Home::new();
+    let market = home.write("market.json", MARKET);
+    let spreads = home.json(&format!("spreads --offers {}", market.display()), 0);
+    let spread = &spreads[0];
+    assert_eq!(spread["accelerator"], "H100-80GB-SXM");
+    assert_eq!(spread["offers"], 3);
+    assert_eq!(spread["min"]["usd_per_gpu_hour"], 2.47);
+    assert_eq!(spread["median_usd_per_gpu_hour"], 6.88);
+    assert_eq!(spread["max"]["usd_per_gpu_hour"], 11.06);
+    let percent = spread["spread_percent"].as_f64().unwrap();
+    assert!((percent - (11.06 - 2.47) / 2.47 * 100.0).abs() < 0.01, "{percent}");
+    has_fields(&spreads.to_string().replace('\n', ""), &["accelerator"]);
+}
+
+#[test]
+fn place_ranks_a_market_from_a_file() {
+    let home = Home::new();
+    let market = home.write("market.json", MARKET);
+    let output = home.run(&format!("place --gpu H100 --count 8 --offers {} --json", market.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    let text = stdout(&output);
+    has_fields(&text, &["request", "snapshot", "observed_at", "offers", "candidates", "rank", "nodes"]);
+    has_fields(
+        &text,
+        &[
+            "candidates",
+            "usd_per_hour",
+            "usd_total",
+            "breakdown",
+            "compute",
+            "egress",
+            "switching",
+            "risk",
+            "commitment",
+        ],
+    );
+    let place = document(&output);
+    assert_eq!(place["snapshot"]["offers"], 3);
+    let first = &place["candidates"][0];
+    assert_eq!((&first["rank"], &first["nodes"][0]["purchase"]), (&Value::from(1), &Value::from("spot")), "{first}");
+    assert_eq!(first["nodes"][0]["count"], 1);
+    assert_eq!(first["usd_per_hour"], 19.76);
+}
+
+#[test]
+fn a_place_that_finds_nothing_ends_with_3_and_the_same_shape() {
+    let home = Home::new();
+    let market = home.write("market.json", MARKET);
+    let place = home.json(&format!("place --gpu H100 --count 8 --max-price 1 --offers {}", market.display()), 3);
+    assert_eq!(place["candidates"], serde_json::json!([]));
+    let refused: u64 = place["rejected"].as_array().unwrap().iter().map(|r| r["offers"].as_u64().unwrap()).sum();
+    assert_eq!(refused, 3, "{}", place["rejected"]);
+    assert_eq!(place["rejected"][0]["reason"], "price");
+    let relax = &place["relax"][0];
+    assert_eq!(relax["constraint"], "purchase.max_usd_per_gpu_hour", "{relax}");
+    let output = home.run(&format!("place --gpu H100 --count 8 --max-price 1 --offers {}", market.display()));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stdout(&output).contains("price"), "{}", both(&output));
+}
+
+#[test]
+fn a_bad_market_file_names_row_and_field() {
+    let home = Home::new();
+    let market = home.write("market.json", &MARKET.replace("\"accelerators\":8,", "\"accelerators\":\"8\","));
+    let output = home.run(&format!("place --gpu H100 --offers {}", market.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("row 1: accelerators"), "{}", both(&output));
+}
+
+#[test]
+fn a_job_file_with_findings_ends_with_2_and_all_of_them() {
+    let home = Home::new();
+    let job = home.write(
+        "job.toml",
+        "name = \"x\"\n[resources]\naccelerator = [\"H100\"]\naccelerators = [\"H100x\"]\ncount = 0\n",
+    );
+    let output = home.demo(&format!("place -f {}", job.display()));
+    assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+    let text = stderr(&output);
+    for part in ["job.toml:3", "unknown key 'accelerator'", "'accelerators'", "job.toml:4", "H100x", "job.toml:5"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let error = home.json(&format!("--demo place -f {}", job.display()), 2);
+    assert_eq!(error["error"]["class"], "invalid");
+}
+
+#[test]
+fn op39_a_hostile_job_file_reaches_no_stream_raw() {
+    let home = Home::new();
+    let job = home.write("evil\u{1b}]0;x\u{7}.toml", "name = \"a\\u001b]52;c;AAAA\\u0007\\u202eb\"\n\"k\\u001b[2J\" = 1\n[resources]\naccelerators = [\"\\u009b31m\"]\n");
+    for json in [&["--json"][..], &[]] {
+        let output = home.command().args(["--demo", "launch", "--yes", "-f"]).arg(&job).args(json).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+        for bytes in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn shipped_examples_are_valid_and_can_be_ranked() {
+    let home = Home::new();
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/jobs");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let output = home.demo(&format!("place --json -f {}", path.display()));
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{}: {}", path.display(), both(&output));
+        let place = document(&output);
+        assert!(place["request"]["name"].is_string());
+        seen += 1;
+    }
+    assert!(seen >= 4);
+}
+
+#[test]
+fn explain_tells_every_reason() {
+    let home = Home::new();
+    let market = home.write("market.json", MARKET);
+    let output =
+        home.run(&format!("place --gpu H100 --count 8 --jurisdiction EU --explain --offers {}", market.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    assert!(stdout(&output).contains("jurisdiction"), "{}", both(&output));
+}
+
+#[test]
+fn latency_says_where_each_figure_comes_from() {
+    let home = Home::new();
+    let output = home.run("latency --from aws/us-east-1 --to aws/eu-west-1 --json");
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    has_fields(
+        &stdout(&output),
+        &["from", "to", "p50_ms", "p99_ms", "jitter_ms", "loss_percent", "samples", "source", "observed_at"],
+    );
+    let row = &document(&output)[0];
+    assert_eq!((&row["from"], &row["to"]), (&Value::from("aws/us-east-1"), &Value::from("aws/eu-west-1")));
+    assert!(["published", "estimated"].contains(&row["source"].as_str().unwrap()), "{row}");
+    let output = home.run("latency --from aws/us-east-l");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("aws/us-east-1"), "{}", both(&output));
+}
+
+#[test]
+fn c5_without_any_credentials_published_prices_are_shown_as_published() {
+    let home = Home::new();
+    let output = home.run("offers --gpu H100 --json");
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    let offers = document(&output);
+    let offers = offers.as_array().unwrap();
+    assert!(!offers.is_empty());
+    for offer in offers {
+        assert_eq!(
+            (&offer["availability"], &offer["evidence"]),
+            (&Value::from("unknown"), &Value::from("catalogue")),
+            "c3: {offer}"
+        );
+        assert_eq!(offer["price_is_live"], false);
+    }
+    assert!(stderr(&output).contains("aws ("), "says why not live: {}", stderr(&output));
+}
+
+#[test]
+fn catalogue_import_stands_before_the_bundled_tables() {
+    let home = Home::new();
+    let dir = home.path().join("tables");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(
+        dir.join("lambda.csv"),
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice\n\
+         gpu_8x_h100_sxm5,H100,8,208,1800,12.34,us-south-9,,\n",
+    )
+    .unwrap();
+    let output = home.run(&format!("catalogue import {}", dir.display()));
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    let rows = home.json("catalogue show --provider lambda", 0);
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (&rows[0]["region"], &rows[0]["on_demand_usd_per_hour"]),
+        (&Value::from("us-south-9"), &Value::from(12.34))
+    );
+    assert!(!home.json("catalogue show --provider aws", 0).as_array().unwrap().is_empty());
+    assert_eq!(home.run("catalogue import /nowhere").status.code(), Some(2));
+}
+
+#[test]
+fn one_seed_is_one_market_and_another_seed_is_refused() {
+    let (a, b) = (Home::new(), Home::new());
+    let shapes = |home: &Home| -> Vec<String> {
+        let offers = home.json("--demo --seed 5 offers --gpu A100-80GB --sort instance_type", 0);
+        offers
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|o| o["purchase"] == "on_demand")
+            .map(|o| format!("{}{}{}", o["region"], o["instance_type"], o["usd_per_hour"]))
+            .collect()
+    };
+    assert_eq!(shapes(&a), shapes(&b));
+    assert_eq!(a.run("--demo --seed 6 offers").status.code(), Some(2));
+    assert_eq!(a.run("--demo reset").status.code(), Some(0));
+    assert_eq!(a.run("--demo --seed 6 offers").status.code(), Some(0));
+}

@@ -1,0 +1,229 @@
+//! The command line as scripts rely on it: help, usage errors, configuration, files that are made, plain output.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::home::{Home, both, document, stderr, stdout};
+
+const COMMANDS: [&str; 18] = [
+    "offers",
+    "spreads",
+    "place",
+    "launch",
+    "migrate",
+    "terminate",
+    "jobs",
+    "job",
+    "events",
+    "latency",
+    "orphans",
+    "doctor",
+    "catalogue",
+    "config",
+    "controller",
+    "reset",
+    "completions",
+    "man",
+];
+
+#[test]
+fn every_command_has_help() {
+    let home = Home::new();
+    let top = stdout(&home.run("--help"));
+    for command in COMMANDS {
+        assert!(top.contains(&format!("  {command}")), "{command} in\n{top}");
+        let output = home.run(&format!("{command} --help"));
+        assert_eq!(output.status.code(), Some(0));
+        let help = stdout(&output);
+        assert!(help.contains("Usage:") && help.contains("--json") && help.contains("--home"), "{command}:\n{help}");
+    }
+}
+
+#[test]
+fn wrong_use_ends_with_2_and_is_a_document_with_json() {
+    let home = Home::new();
+    for wrong in [
+        "frobnicate",
+        "offers --frob",
+        "place --top x",
+        "jobs extra",
+        "offers --max-price -3",
+        "offers --purchase rent",
+        "events --since yesterday",
+        "migrate j --to nowhere",
+        "offers --demo --sort colour",
+        "--seed 3 offers",
+        "reset",
+        "jobs --offers x.json",
+        "fleet -f x.toml",
+        "simulate",
+    ] {
+        let output = home.run(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {}", both(&output));
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{wrong}: {}", both(&output));
+        let output = home.run(&format!("{wrong} --json"));
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {}", both(&output));
+        let text = stdout(&output);
+        crate::home::has_fields(&text, &["error", "class", "message", "provider", "hint"]);
+        assert!(document(&output)["error"]["message"].as_str().is_some_and(|m| !m.is_empty()), "{text}");
+    }
+}
+
+#[test]
+fn the_cockpit_needs_a_terminal() {
+    let output = Home::new().run("--demo");
+    assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+    assert!(stderr(&output).contains("terminal"));
+}
+
+#[test]
+fn config_init_check_show_path() {
+    let home = Home::new();
+    let path = home.path().join("config.toml");
+    assert_eq!(stdout(&home.run("config path")).trim(), path.display().to_string());
+    assert_eq!(home.run("config check").status.code(), Some(0));
+    assert_eq!(home.run("config init").status.code(), Some(0));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(home.run("config check").status.code(), Some(0));
+    assert_eq!(home.run("config init").status.code(), Some(2), "a file is not replaced unasked");
+    assert_eq!(home.run("config init --force").status.code(), Some(0));
+    assert!(stdout(&home.run("config show")).contains("type_name_above_usd_per_hour"));
+    assert_eq!(home.json("config show", 0)["ui"]["time"], "utc");
+}
+
+#[test]
+fn a_broken_configuration_ends_with_2_and_every_finding() {
+    let home = Home::new();
+    home.write("config.toml", "[ui]\ntheem = \"x\"\nascii = \"maybe\"\n");
+    for command in ["config check", "--demo offers", "doctor"] {
+        let output = home.run(command);
+        assert_eq!(output.status.code(), Some(2), "{command}: {}", both(&output));
+        let text = stderr(&output);
+        for part in ["config.toml:2", "'theem'", "'theme'", "config.toml:3"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+    home.write("config.toml", "[ui]\ntheme = \"darkk\"\n[ui.keys]\nrefesh = \"r\"\n");
+    let output = home.run("config check");
+    assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+    for part in ["darkk", "'refesh'", "'refresh'"] {
+        assert!(stderr(&output).contains(part), "{part}: {}", both(&output));
+    }
+    assert_eq!(home.run("config path").status.code(), Some(0), "works where the configuration is broken");
+    assert_eq!(home.run("--config /nowhere/config.toml offers").status.code(), Some(2));
+}
+
+#[test]
+fn nothing_is_read_from_the_current_directory() {
+    let home = Home::new();
+    let elsewhere = Home::new();
+    elsewhere.write("config.toml", "[ui]\nbroken = 1\n");
+    elsewhere.write("gpudeck.toml", "broken");
+    let output = home.command().current_dir(elsewhere.path()).args(["config", "check"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+}
+
+#[test]
+fn a_configuration_that_others_can_write_is_told() {
+    let home = Home::new();
+    let path = home.write("config.toml", "");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let output = home.run("config check");
+    assert!(stderr(&output).contains("chmod 600"), "{}", both(&output));
+}
+
+#[test]
+fn everything_that_is_made_is_private() {
+    let home = Home::new();
+    let inside = home.path().join("deep/er");
+    let output = home.command().args(["--home", inside.to_str().unwrap(), "--demo", "jobs"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    let mut stack = vec![inside];
+    let mut files = 0;
+    while let Some(path) = stack.pop() {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        if path.is_dir() {
+            assert_eq!(mode, 0o700, "{}", path.display());
+            stack.extend(std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
+        } else {
+            files += 1;
+            assert_eq!(mode & 0o077, 0, "{} is {mode:o}", path.display());
+        }
+    }
+    assert!(files > 0);
+}
+
+#[test]
+fn completions_and_man_come_from_the_binary() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = stdout(&home.run(&format!("completions {shell}")));
+        for command in COMMANDS {
+            assert!(text.contains(command), "{command} in {shell}");
+        }
+    }
+    let man = stdout(&home.run("man"));
+    for part in [".TH", "terminate", "\\-\\-max\\-price", "\\-\\-read\\-only"] {
+        assert!(man.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn h7_piped_output_is_plain() {
+    let home = Home::new();
+    for command in [
+        "--demo offers --gpu H100",
+        "--demo spreads",
+        "--demo place --gpu H100",
+        "latency --from aws/us-east-1",
+        "--demo jobs",
+        "--demo doctor",
+        "catalogue show --gpu H100",
+        "--help",
+        "config show",
+    ] {
+        let output = home.run(command);
+        for bytes in [&output.stdout, &output.stderr] {
+            assert!(!bytes.contains(&0x1b) && !bytes.contains(&0), "{command}: {}", both(&output));
+        }
+        assert!(!output.stdout.is_empty(), "{command}");
+    }
+    let coloured = home.run("--demo offers --gpu H100 --color always");
+    assert!(coloured.stdout.contains(&0x1b), "--color always colours");
+    let output = home.command().env("NO_COLOR", "1").args(["--demo", "offers"]).output().unwrap();
+    assert!(!output.stdout.contains(&0x1b));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+    let home = Home::new();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("gpudeck"))
+        .env_clear()
+        .env("HOME", home.path())
+        .args(["--demo", "offers", "--json", "--home", home.path().to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0_u8; 16];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn op33_without_utf_8_only_ascii_is_drawn() {
+    let home = Home::new();
+    for (lang, term) in [("C", "xterm"), ("", "xterm"), ("de_DE.ISO-8859-1", "xterm"), ("C.UTF-8", "linux")] {
+        let output = home
+            .command()
+            .env("LANG", lang)
+            .env("TERM", term)
+            .args(["--demo", "offers", "--limit", "50"])
+            .output()
+            .unwrap();
+        assert!(output.stdout.is_ascii() && !output.stdout.is_empty(), "{lang} {term}: {}", both(&output));
+    }
+}
