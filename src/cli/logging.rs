@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{Layer as _, Registry};
@@ -22,12 +22,7 @@ pub fn start(dir: &Path, verbose: u8, also_stderr: bool) -> Result<(), String> {
     };
     // Other people's crates only speak up when something is wrong, unless everything is asked for.
     let default = if verbose > 1 { level.to_owned() } else { format!("warn,gpudeck={level}") };
-    let filter = || {
-        std::env::var("GPUDECK_LOG")
-            .ok()
-            .and_then(|text| EnvFilter::try_new(text).ok())
-            .unwrap_or_else(|| EnvFilter::new(&default))
-    };
+    let (filter, wrong) = filter(std::env::var("GPUDECK_LOG").ok().as_deref(), &default);
     crate::config::home::create_private_dir(dir).map_err(|e| e.to_string())?;
     let file = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)
@@ -36,13 +31,26 @@ pub fn start(dir: &Path, verbose: u8, also_stderr: bool) -> Result<(), String> {
         .max_log_files(LOG_DAYS)
         .build(dir)
         .map_err(|e| format!("the log in {} cannot be written: {e}", dir.display()))?;
-    let to_file = fmt::layer().with_ansi(false).with_writer(Clean(file)).with_filter(filter());
-    let stderr_filter =
-        if also_stderr && verbose > 0 { filter() } else { EnvFilter::default().add_directive(LevelFilter::OFF.into()) };
+    let to_file = fmt::layer().with_ansi(false).with_writer(Clean(file)).with_filter(filter.clone());
+    let stderr_filter = if also_stderr && verbose > 0 { filter } else { Targets::new() };
     let to_stderr =
         fmt::layer().with_ansi(false).with_writer(Clean(io::stderr as fn() -> io::Stderr)).with_filter(stderr_filter);
     tracing::subscriber::set_global_default(Registry::default().with(to_file).with(to_stderr))
-        .map_err(|e| e.to_string())
+        .map_err(|e| e.to_string())?;
+    wrong.map_or(Ok(()), Err)
+}
+
+/// What is logged, and what is wrong with what was asked for: then the default holds. Plain targets and levels, as
+/// `warn,gpudeck::engine=debug`; filters on fields would bring a regular expression engine to compile.
+fn filter(asked: Option<&str>, default: &str) -> (Targets, Option<String>) {
+    let wrong = match asked.map(str::parse::<Targets>) {
+        Some(Ok(targets)) => return (targets, None),
+        Some(Err(error)) => Some(format!(
+            "GPUDECK_LOG is not understood ({error}); use targets and levels, as `warn,gpudeck::engine=debug`"
+        )),
+        None => None,
+    };
+    (default.parse().unwrap_or_default(), wrong)
 }
 
 /// Lines that reach it lose whatever could steer a terminal: somebody will look at them with one.
@@ -81,10 +89,24 @@ fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::{clean, filter};
+    use tracing_subscriber::filter::LevelFilter;
 
     #[test]
     fn op39_a_log_line_cannot_steer_the_terminal_that_shows_it() {
         assert_eq!(clean("name=\u{1b}[2Jx\u{202e}\n"), "name=\\u{1b}[2Jx\\u{202e}\n");
+    }
+
+    #[test]
+    fn a_wrong_filter_is_told_and_the_default_holds() {
+        let (targets, wrong) = filter(Some("gpudeck=loud"), "warn,gpudeck=info");
+        assert!(wrong.is_some_and(|w| w.contains("GPUDECK_LOG")));
+        assert!(targets.would_enable("gpudeck::engine", &tracing::Level::INFO));
+        assert!(!targets.would_enable("hyper", &tracing::Level::INFO));
+        let (targets, wrong) = filter(Some("error,gpudeck::store=trace"), "warn,gpudeck=info");
+        assert_eq!(wrong, None);
+        assert!(targets.would_enable("gpudeck::store", &tracing::Level::TRACE));
+        assert!(!targets.would_enable("gpudeck::engine", &tracing::Level::INFO));
+        assert_eq!(filter(None, "trace").0.default_level(), Some(LevelFilter::TRACE));
     }
 }
