@@ -118,7 +118,11 @@ async fn pages_are_followed_and_restrictions_are_a_plain_no() {
         offerings
             .observations
             .iter()
-            .find(|o| o.key.instance_type == t && o.key.zone.as_ref().map(gpudeck::domain::Zone::as_str) == zone)
+            .find(|o| {
+                o.availability.is_some()
+                    && o.key.instance_type == t
+                    && o.key.zone.as_ref().map(gpudeck::domain::Zone::as_str) == zone
+            })
             .unwrap_or_else(|| panic!("{t} {zone:?}"))
     };
     let open = find("Standard_ND96isr_H100_v5", Some("1"));
@@ -130,7 +134,11 @@ async fn pages_are_followed_and_restrictions_are_a_plain_no() {
     let new = find("Standard_Brand_New_v9", None);
     assert!(!new.shape.accelerator.is_known(), "c2: an unknown accelerator is shown as unknown, not dropped");
     assert_eq!(new.shape.accelerators.floor(), 4);
-    assert_eq!(offerings.observations.len(), 3, "a size without GPUs is not listed, an absurd one neither");
+    let listed = offerings.observations.iter().filter(|o| o.availability.is_some()).count();
+    assert_eq!(listed, 3, "a size without GPUs is not listed, an absurd one neither");
+    let priced: Vec<_> = offerings.observations.iter().filter(|o| o.availability.is_none()).collect();
+    assert_eq!(priced.len(), 2, "the table has a price for one size, in two zones");
+    assert!(priced.iter().all(|o| o.at < open.at), "a table's price has the table's date, not that of the listing");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub mod decorators;
 #[cfg(feature = "gcp")]
 pub mod gcp;
 pub mod mark;
-#[cfg(any(feature = "azure", feature = "gcp"))]
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
 mod published;
 pub mod sim;
 
@@ -30,7 +30,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-#[expect(unused_imports, reason = "named in the module's documentation")]
+#[cfg_attr(
+    not(any(feature = "azure", feature = "gcp")),
+    expect(unused_imports, reason = "named in the module's documentation")
+)]
 use crate::domain::ErrorClass;
 pub use crate::domain::Offerings;
 use crate::domain::{
@@ -162,6 +165,23 @@ pub struct Finding {
     pub detail: String,
     /// What to do; empty where nothing is.
     pub remedy: String,
+}
+
+impl Finding {
+    /// Whether the credentials work: what they let us read, or the refusal with how to log in again.
+    #[cfg(any(feature = "azure", feature = "gcp"))]
+    fn credentials(answer: std::result::Result<String, ProviderError>, login: &str) -> Self {
+        let check = "credentials".to_owned();
+        match answer {
+            Ok(detail) => Self { check, status: FindingStatus::Ok, detail, remedy: String::new() },
+            Err(error) => Self {
+                check,
+                status: FindingStatus::Fail,
+                detail: error.to_string(),
+                remedy: if error.class == ErrorClass::Auth { login } else { error.remedy() }.to_owned(),
+            },
+        }
+    }
 }
 
 /// How a finding is.

@@ -1,44 +1,86 @@
-//! What the published table knows of a provider's instance types, for adapters whose interface does not tell the chip or
-//! the price. It stays published: never shown as the provider's own word.
+//! What the bundled table knows of a provider's instance types, for adapters whose interface does not tell the chip, the
+//! price or how often spot is interrupted. It stays published, of its date: never shown as the provider's own word.
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use rustc_hash::FxHashMap;
 
 use crate::catalogue::Catalogue;
 use crate::domain::observation::PriceStatement;
-use crate::domain::{HourlyRate, InstanceType, Region, Shape};
+use crate::domain::{HourlyRate, InstanceType, Observation, Region, Shape};
 
-/// Shapes and on-demand prices of one provider, from the bundled table.
-#[derive(Debug)]
-pub(super) struct Published {
+/// Shapes, on-demand prices and interruption frequencies of one provider.
+#[derive(Debug, Clone, Default)]
+pub struct Published {
+    date: DateTime<Utc>,
     shapes: FxHashMap<InstanceType, Arc<Shape>>,
-    on_demand: FxHashMap<(InstanceType, Region), HourlyRate>,
+    lines: FxHashMap<(Region, InstanceType), Line>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    on_demand: Option<HourlyRate>,
+    interruptions_per_day: Option<f64>,
 }
 
 impl Published {
-    /// Of this provider.
-    pub(super) fn of(provider: &str) -> Self {
-        let (mut shapes, mut on_demand) = (FxHashMap::default(), FxHashMap::default());
-        for row in Catalogue::bundled().rows().iter().filter(|r| r.provider == *provider) {
-            let name = row.shape.instance_type.clone();
-            shapes.entry(name.clone()).or_insert_with(|| row.shape.clone());
-            if let Some(price) = row.on_demand {
-                on_demand.entry((name, row.region.clone())).or_insert(price);
-            }
+    /// Of this provider, from the catalogue that is part of the program.
+    pub fn of(provider: &str) -> Self {
+        let catalogue = Catalogue::bundled();
+        let mut made = Self { date: catalogue.date_of(provider), ..Self::default() };
+        for row in catalogue.rows_of(provider) {
+            let kind = &row.shape.instance_type;
+            made.shapes.entry(kind.clone()).or_insert_with(|| row.shape.clone());
+            let line = made.lines.entry((row.region.clone(), kind.clone())).or_default();
+            // Zones of a region have one on-demand price; a list that disagrees with itself is taken at its dearest.
+            line.on_demand = line.on_demand.max(row.on_demand);
+            line.interruptions_per_day = line.interruptions_per_day.or(row.interruptions_per_day);
         }
-        Self { shapes, on_demand }
+        made
     }
 
-    /// The shape of this type, if the table has it.
-    pub(super) fn shape(&self, name: &InstanceType) -> Option<&Arc<Shape>> {
-        self.shapes.get(name)
+    /// From prices of a date.
+    pub fn new(date: DateTime<Utc>, prices: impl IntoIterator<Item = (Region, InstanceType, HourlyRate)>) -> Self {
+        let lines = prices
+            .into_iter()
+            .map(|(region, kind, rate)| ((region, kind), Line { on_demand: Some(rate), interruptions_per_day: None }))
+            .collect();
+        Self { date, lines, ..Self::default() }
     }
 
-    /// What the table says of the on-demand price there.
-    pub(super) fn on_demand(&self, name: &InstanceType, region: &Region) -> PriceStatement {
-        self.on_demand
-            .get(&(name.clone(), region.clone()))
-            .map_or(PriceStatement::Unpriced, |price| PriceStatement::Published(*price))
+    /// When they were published.
+    pub fn date(&self) -> DateTime<Utc> {
+        self.date
+    }
+
+    /// The machine of this type; `None` where the table does not have it.
+    pub fn shape(&self, kind: &InstanceType) -> Option<&Arc<Shape>> {
+        self.shapes.get(kind)
+    }
+
+    /// The on-demand price of one instance; `None` where no list has one.
+    pub fn on_demand(&self, region: &Region, kind: &InstanceType) -> Option<HourlyRate> {
+        self.line(region, kind).on_demand
+    }
+
+    /// How often a spot instance is taken away a day.
+    pub fn interruptions_per_day(&self, region: &Region, kind: &InstanceType) -> Option<f64> {
+        self.line(region, kind).interruptions_per_day
+    }
+
+    /// An on-demand listing without a price, in two statements: the table's price, of the table's date; and the
+    /// provider's listing, of now. One statement of now would make an old price look fresh.
+    pub(super) fn state_on_demand(&self, listing: Observation, out: &mut Vec<Observation>) {
+        let price = self.on_demand(&listing.key.region, &listing.shape.instance_type).map(PriceStatement::Published);
+        if price.is_some() {
+            out.push(Observation { at: self.date, price, availability: None, ..listing.clone() });
+        }
+        let unpriced = price.is_none().then_some(PriceStatement::Unpriced);
+        out.push(Observation { price: unpriced, ..listing });
+    }
+
+    fn line(&self, region: &Region, kind: &InstanceType) -> Line {
+        self.lines.get(&(region.clone(), kind.clone())).copied().unwrap_or_default()
     }
 }

@@ -11,12 +11,12 @@ use super::ID;
 use super::clients::{Clients, Deadlines};
 use super::errors::Site;
 use super::images::{Image, ImageKind};
-use super::published::Published;
 use super::zones::{Zone as ZoneFacts, Zones};
 use crate::config::aws::AwsSettings;
 use crate::config::limits::AWS_REGION_LIST;
 use crate::config::system_clock::SystemClock;
 use crate::domain::{Availability, Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region, Zone};
+use crate::provider::published::Published;
 use crate::provider::{
     Capabilities, Finding, InstanceRef, LaunchRequest, Offerings, Operator, Provider, Result, Support, Termination,
 };
@@ -96,7 +96,7 @@ impl Ec2 {
     }
 
     pub(super) fn published(&self) -> &Published {
-        self.published.get_or_init(Published::bundled)
+        self.published.get_or_init(|| Published::of(super::ID))
     }
 
     pub(super) fn site<'a>(&'a self, operation: &'static str, region: &'a Region) -> Site<'a> {

@@ -20,7 +20,6 @@ mod images;
 mod launch;
 mod machines;
 mod offerings;
-mod published;
 mod quotas;
 mod shapes;
 mod states;
@@ -31,9 +30,9 @@ use std::sync::Arc;
 
 pub use clients::Deadlines;
 pub use ec2::{Ec2, Options};
-pub use published::Published;
 
 use super::Absent;
+pub use super::published::Published;
 use crate::config::aws::AwsSettings;
 use crate::domain::ProviderId;
 

@@ -295,13 +295,7 @@ impl Offer<'_> {
         let kind = &self.shape.instance_type;
         let published = self.ec2.published();
         if described.on_demand {
-            // Two statements: the list's, of its date; and EC2's, of now, which has no price in it.
-            let price = published.on_demand(self.region, kind).map(PriceStatement::Published);
-            if price.is_some() {
-                out.push(Observation { availability: None, ..self.says(Purchase::OnDemand, published.date(), price) });
-            }
-            let unpriced = price.is_none().then_some(PriceStatement::Unpriced);
-            out.push(self.says(Purchase::OnDemand, self.now, unpriced));
+            published.state_on_demand(self.says(Purchase::OnDemand, self.now, None), out);
         }
         if described.spot {
             let hazard = published.interruptions_per_day(self.region, kind);

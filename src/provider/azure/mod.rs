@@ -13,7 +13,7 @@ use azure_mgmt_compute::package_2024_07_01::models::VirtualMachine;
 use futures_util::StreamExt;
 
 use super::published::Published;
-use super::{Absent, Capabilities, Finding, FindingStatus, InstanceRef, Offerings, Provider, Result, Support};
+use super::{Absent, Capabilities, Finding, InstanceRef, Offerings, Provider, Result, Support};
 use crate::config::azure::AzureSettings;
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 
@@ -121,25 +121,13 @@ impl Provider for Azure {
 
     async fn check(&self) -> Vec<Finding> {
         // The list of machines needs exactly the right to read them, and is the smallest call that proves the token.
-        let finding = match self.machines().await {
-            Ok(machines) => Finding {
-                check: "credentials".into(),
-                status: FindingStatus::Ok,
-                detail: format!("subscription {}: {} virtual machines can be read", self.subscription, machines.len()),
-                remedy: String::new(),
-            },
-            Err(error) => Finding {
-                check: "credentials".into(),
-                status: FindingStatus::Fail,
-                detail: error.to_string(),
-                remedy: if error.class == ErrorClass::Auth {
-                    "Log in (`az login`) or renew the service principal; it needs Reader on the subscription.".into()
-                } else {
-                    error.remedy().into()
-                },
-            },
-        };
-        vec![finding]
+        let answer = self.machines().await.map(|machines| {
+            format!("subscription {}: {} virtual machines can be read", self.subscription, machines.len())
+        });
+        vec![Finding::credentials(
+            answer,
+            "Log in (`az login`) or renew the service principal; it needs Reader on the subscription.",
+        )]
     }
 
     async fn offerings(&self) -> Result<Offerings> {

@@ -104,7 +104,7 @@ pub(super) fn read(
             } else {
                 (Availability::Unknown, Evidence::Catalogue)
             };
-            offerings.observations.push(Observation {
+            let listing = Observation {
                 key: OfferKey {
                     provider: provider.clone(),
                     region: region.clone(),
@@ -114,12 +114,13 @@ pub(super) fn read(
                 },
                 at: now,
                 shape: shape.clone(),
-                price: Some(published.on_demand(&name, &region)),
+                price: None,
                 availability: Some(availability),
                 capacity: None,
                 quota: None,
                 interruptions_per_day: None,
-            });
+            };
+            published.state_on_demand(listing, &mut offerings.observations);
         }
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn read(
             *offerings.skipped.entry("a machine type whose accelerators cannot be read".into()).or_default() += 1;
             continue;
         };
-        offerings.observations.push(Observation {
+        let listing = Observation {
             key: OfferKey {
                 provider: gcp.id.clone(),
                 region: region.clone(),
@@ -82,11 +82,12 @@ pub(super) fn read(
             },
             at: now,
             shape,
-            price: Some(gcp.published.on_demand(&name, &region)),
+            price: None,
             availability: Some((Availability::Unknown, Evidence::Catalogue)),
             capacity: None,
             quota: None,
             interruptions_per_day: None,
-        });
+        };
+        gcp.published.state_on_demand(listing, &mut offerings.observations);
     }
 }

@@ -13,9 +13,9 @@ use google_cloud_gax::retry_policy::{Aip194Strict, RetryPolicyExt as _};
 use tokio::sync::OnceCell;
 
 use super::published::Published;
-use super::{Absent, Capabilities, Finding, FindingStatus, InstanceRef, Offerings, Provider, Result, Support};
+use super::{Absent, Capabilities, Finding, InstanceRef, Offerings, Provider, Result, Support};
 use crate::config::gcp::GcpSettings;
-use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderId, Region};
+use crate::domain::{Clock, Instance, Mark, ProviderId, Region};
 
 mod errors;
 mod machine_types;
@@ -144,25 +144,14 @@ impl Provider for Gcp {
     }
 
     async fn check(&self) -> Vec<Finding> {
-        let finding = match self.machines().await {
-            Ok(machines) => Finding {
-                check: "credentials".into(),
-                status: FindingStatus::Ok,
-                detail: format!("project {}: {} instances can be read", self.project, machines.len()),
-                remedy: String::new(),
-            },
-            Err(error) => Finding {
-                check: "credentials".into(),
-                status: FindingStatus::Fail,
-                detail: error.to_string(),
-                remedy: if error.class == ErrorClass::Auth {
-                    "Run `gcloud auth application-default login`; the account needs compute.instances.list.".into()
-                } else {
-                    error.remedy().into()
-                },
-            },
-        };
-        vec![finding]
+        let answer = self
+            .machines()
+            .await
+            .map(|machines| format!("project {}: {} instances can be read", self.project, machines.len()));
+        vec![Finding::credentials(
+            answer,
+            "Run `gcloud auth application-default login`; the account needs compute.instances.list.",
+        )]
     }
 
     async fn offerings(&self) -> Result<Offerings> {
