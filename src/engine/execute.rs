@@ -231,7 +231,14 @@ impl Shared {
         write_attempt(tx, &operation.id, 1, &rows, now).await
     }
 
-    fn operation(&self, job: &JobId, plan: &Plan, actor: &Actor, phase: Phase, now: DateTime<Utc>) -> OperationRow {
+    pub(crate) fn operation(
+        &self,
+        job: &JobId,
+        plan: &Plan,
+        actor: &Actor,
+        phase: Phase,
+        now: DateTime<Utc>,
+    ) -> OperationRow {
         OperationRow {
             id: OperationId::from(self.ids.next(now)),
             job: job.clone(),

@@ -9,8 +9,8 @@ use super::driver::{Driver, event};
 use super::shared::Shared;
 use super::timer;
 use crate::domain::job::Recovery;
-use crate::domain::{EventKind, HourlyRate, JobState, Money, OperationId, OperationKind, Plan, PlanId};
-use crate::store::{Lease, OperationRow, OperationState, Phase, StoreError};
+use crate::domain::{EventKind, HourlyRate, JobState, Money, OperationKind, Plan, PlanId};
+use crate::store::{Lease, OperationRow, Phase, StoreError};
 
 impl Shared {
     /// Take up every operation whose driver is gone; gives how many.
@@ -71,26 +71,9 @@ impl Shared {
                 warnings: vec!["the place is chosen once everything that the job held is proved gone".to_owned()],
             };
             let operation = OperationRow {
-                id: OperationId::from(self.ids.next(now)),
-                job: job.id.clone(),
-                kind: OperationKind::Recover,
-                plan: plan.id.clone(),
-                state: OperationState::Open,
-                phase: Phase::Releasing,
                 steps: Vec::new(),
-                actor: self.actor.clone(),
-                attempt: 0,
-                ceiling: None,
-                target: None,
                 waiting_for: "what is left of it to be gone".to_owned(),
-                reason: String::new(),
-                error: None,
-                cancelled_by: None,
-                lease_holder: Some(self.holder.clone()),
-                lease_until: Some(self.lease_until(now)),
-                fence: 1,
-                created_at: now,
-                ended_at: None,
+                ..self.operation(&job.id, &plan, &self.actor, Phase::Releasing, now)
             };
             tx.insert_plan(&plan, &job.id).await?;
             tx.insert_operation(&operation).await?;

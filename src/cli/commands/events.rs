@@ -1,10 +1,10 @@
 //! `gpudeck events`: what happened, and who did it.
 
+use super::next_change;
 use crate::cli::app::App;
 use crate::cli::args::EventsArgs;
 use crate::cli::failure::{Exit, Outcome};
 use crate::cli::shapes::EventShape;
-use crate::config::limits;
 use crate::domain::Event;
 use crate::domain::text::inert;
 use crate::engine::{EventFilter, Mode};
@@ -44,14 +44,7 @@ pub async fn run(app: &App, args: &EventsArgs) -> Outcome {
         if let Some(last) = events.last() {
             filter.after = Some(last.seq);
         }
-        let mut state = engine.state();
-        let _ = tokio::time::timeout(limits::FOLLOW, async {
-            state.borrow_and_update();
-            if state.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
-        .await;
+        next_change(&engine).await;
         events = engine.events(&filter).await?;
     }
 }

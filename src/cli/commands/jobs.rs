@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::offers::dollars;
-use super::tell_feeds;
+use super::{next_change, tell_feeds};
 use crate::catalogue::accelerators;
 use crate::cli::app::App;
 use crate::cli::args::JobsArgs;
@@ -38,15 +38,7 @@ pub async fn list(app: &App, args: &JobsArgs) -> Outcome {
             print(app, &jobs).await?;
             last = now;
         }
-        let mut state = engine.state();
-        let _ = tokio::time::timeout(limits::FOLLOW, async {
-            state.borrow_and_update();
-            // An engine that has ended changes no more; the time-out still paces the loop.
-            if state.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        })
-        .await;
+        next_change(&engine).await;
         if refreshed.elapsed() >= limits::WATCH_REFRESH {
             look(app, &engine).await?;
             refreshed = Instant::now();

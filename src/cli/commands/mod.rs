@@ -30,6 +30,19 @@ use crate::domain::{Availability, FeedHealth, FeedStatus, Offer};
 use crate::engine::{Engine, Mode};
 use crate::market::Snapshot;
 
+/// Wait until the engine's state changes, at most as long as a following command waits between two looks.
+async fn next_change(engine: &Engine) {
+    let mut state = engine.state();
+    let _ = tokio::time::timeout(limits::FOLLOW, async {
+        state.borrow_and_update();
+        // An engine that has ended changes no more; the time-out still paces the loop.
+        if state.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+    .await;
+}
+
 /// The market a command looks at.
 pub(crate) struct Market {
     /// The offers.
