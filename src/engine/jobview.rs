@@ -6,8 +6,11 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::view::{InstanceView, JobView, OperationView};
-use crate::domain::{AcceleratorCount, HourlyRate, Instance, InstanceId, InstanceState, JobId, JobState, Plan};
+use crate::domain::{
+    AcceleratorCount, HourlyRate, Instance, InstanceId, InstanceState, JobId, JobSpec, JobState, Money, Plan,
+};
 use crate::market::Snapshot;
+use crate::placement::{Context, place, staying};
 use crate::store::{IntentRow, IntentState, JobRow, OperationRow, StoreError, Tx};
 
 /// All that the ledger has of a job.
@@ -90,12 +93,49 @@ pub(crate) fn totals<'a>(records: impl Iterator<Item = &'a JobRecord>) -> (Hourl
     (rate, u32::try_from(gpus / 10_000).unwrap_or(u32::MAX))
 }
 
-pub(crate) fn job_view(
-    record: &JobRecord,
-    snapshot: &Snapshot,
-    best: Option<HourlyRate>,
-    now: DateTime<Utc>,
-) -> JobView {
+/// What the market offers a job now.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Best {
+    /// What the best place costs an hour.
+    pub(crate) usd_per_hour: Option<HourlyRate>,
+    /// See [`JobView::move_saves`].
+    pub(crate) move_saves: Option<Money>,
+}
+
+impl Best {
+    /// Rank every place for the job, once as if it started now and once as a move from where it runs.
+    pub(crate) fn of(record: &JobRecord, context: &Context<'_>) -> Self {
+        let usd_per_hour = place(&record.job.spec, context, 1).candidates.first().map(|c| c.usd_per_hour);
+        Self { usd_per_hour, move_saves: Self::move_saves(record, context) }
+    }
+
+    fn move_saves(record: &JobRecord, context: &Context<'_>) -> Option<Money> {
+        let job = &record.job;
+        let from = record.billing().next().filter(|_| job.state == JobState::Running)?;
+        let location = from.location.clone().unwrap_or_else(|| from.offer.location());
+        let rate = record.billing().try_fold(HourlyRate::ZERO, |sum, i| Some(sum + i.bound_price?))?;
+        let mut spec = JobSpec::clone(&job.spec);
+        if let (Some(hours), Some(start)) = (spec.schedule.duration_hours, job.started_at) {
+            let ran = (context.now - start).as_seconds_f64() / 3600.0;
+            spec.schedule.duration_hours = Some((hours - ran.max(0.0)).max(0.0));
+        }
+        let ranking = place(&spec, &Context { current: Some(&location), ..*context }, 1);
+        let Some(best) = ranking.candidates.first() else { return Some(Money::ZERO) };
+        if best.nodes.iter().all(|g| record.billing().any(|i| i.offer == g.offer.key)) {
+            return Some(Money::ZERO);
+        }
+        let stay = staying(&spec, rate, interruptions_per_day(record.billing(), context.snapshot));
+        Some((stay - best.usd_total).max(Money::ZERO))
+    }
+}
+
+/// Each node may be interrupted by itself, and any of them stops the gang; `None` where one has no evidence.
+fn interruptions_per_day<'r>(held: impl Iterator<Item = &'r IntentRow>, snapshot: &Snapshot) -> Option<f64> {
+    held.map(|i| snapshot.get(&i.offer).and_then(|offer| offer.interruptions_per_day))
+        .try_fold(0.0, |sum: f64, one| one.map(|n| sum + n))
+}
+
+pub(crate) fn job_view(record: &JobRecord, snapshot: &Snapshot, best: Best, now: DateTime<Utc>) -> JobView {
     let job = &record.job;
     let allocation = record.allocation();
     let first = allocation.first();
@@ -105,11 +145,7 @@ pub(crate) fn job_view(
     for intent in record.billing() {
         rate = rate.zip(intent.bound_price).map(|(sum, price)| sum + price);
     }
-    // Each node may be interrupted by itself, and any of them stops the gang.
-    let risk = allocation
-        .iter()
-        .map(|i| snapshot.get(&i.offer).and_then(|offer| offer.interruptions_per_day))
-        .try_fold(0.0, |sum: f64, one| one.map(|n| sum + n))
+    let risk = interruptions_per_day(allocation.iter().copied(), snapshot)
         .filter(|_| !allocation.is_empty() && !job.state.is_final());
     let shown = |i: &&IntentRow| i.state.may_bill() || allocation.iter().any(|a| a.token == i.token);
     JobView {
@@ -128,7 +164,8 @@ pub(crate) fn job_view(
         purchase: first.map(|i| i.offer.purchase),
         usd_per_hour: rate,
         usd_spent: record.intents.iter().map(|i| i.cost(now)).sum(),
-        best_usd_per_hour: best.filter(|_| !job.state.is_final()),
+        best_usd_per_hour: best.usd_per_hour.filter(|_| !job.state.is_final()),
+        move_saves: best.move_saves.filter(|_| job.state == JobState::Running),
         started_at: job.started_at,
         created_at: job.created_at,
         ended_at: job.ended_at,

@@ -1,7 +1,7 @@
 //! Questions to the ledger: jobs by name, events, outcomes, costs.
 
 use super::EngineError;
-use super::jobview::{JobRecord, job_view};
+use super::jobview::{Best, JobRecord, job_view};
 use super::report::{Attempt, ChainReport, CostLine, EventFilter, Outcome};
 use super::shared::Shared;
 use super::timer;
@@ -47,7 +47,9 @@ impl Shared {
     pub(crate) fn view(&self, record: &JobRecord) -> JobView {
         let now = self.now();
         let state = self.state.borrow().clone();
-        let best = state.jobs.iter().find(|j| j.id == record.job.id).and_then(|j| j.best_usd_per_hour);
+        let known = state.jobs.iter().find(|j| j.id == record.job.id);
+        let best =
+            known.map(|j| Best { usd_per_hour: j.best_usd_per_hour, move_saves: j.move_saves }).unwrap_or_default();
         job_view(record, &state.market, best, now)
     }
 

@@ -7,14 +7,14 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::jobview::{JobRecord, job_view, totals};
+use super::jobview::{Best, JobRecord, job_view, totals};
 use super::options::Mode;
 use super::shared::{Shared, world};
 use super::timer;
 use super::view::{Alert, JobView, State};
-use crate::domain::{Event, EventKind, FeedHealth, HourlyRate, JobId, OfferKey, ProviderError, ProviderId};
+use crate::domain::{Event, EventKind, FeedHealth, JobId, OfferKey, ProviderError, ProviderId};
 use crate::market::{Market, Snapshot};
-use crate::placement::{Context, place};
+use crate::placement::Context;
 use crate::provider::Offerings;
 use crate::store::{EventQuery, NewEvent, StoreError};
 
@@ -45,7 +45,7 @@ pub(crate) struct Publisher {
     events: VecDeque<Event>,
     last_event: i64,
     alerts: Arc<[Alert]>,
-    best: BTreeMap<JobId, Option<HourlyRate>>,
+    best: BTreeMap<JobId, Best>,
     best_at: Option<DateTime<Utc>>,
     loaded: bool,
     foreign: i64,
@@ -137,7 +137,9 @@ impl Publisher {
         let mut jobs: Vec<JobView> = self
             .records
             .values()
-            .map(|record| job_view(record, &self.snapshot, self.best.get(&record.job.id).copied().flatten(), now))
+            .map(|record| {
+                job_view(record, &self.snapshot, self.best.get(&record.job.id).copied().unwrap_or_default(), now)
+            })
             .collect();
         jobs.sort_by(|a, b| (a.state.is_final(), b.created_at, &b.id).cmp(&(b.state.is_final(), a.created_at, &a.id)));
         let (usd_per_hour, gpus) = totals(self.records.values());
@@ -236,7 +238,7 @@ impl Publisher {
     /// What the best place would cost each live job now; not more often than the limit says, and for a few jobs at once.
     fn rank_best(&mut self, shared: &Arc<Shared>, now: DateTime<Utc>) {
         self.best.retain(|id, _| self.records.get(id).is_some_and(|r| !r.job.state.is_final()));
-        let missing = |id: &JobId, best: &BTreeMap<JobId, Option<HourlyRate>>| !best.contains_key(id);
+        let missing = |id: &JobId, best: &BTreeMap<JobId, Best>| !best.contains_key(id);
         let due = self.best_at.is_none_or(|at| now - at >= world(shared.limits.best_every) || now < at);
         let live: Vec<&JobRecord> = self
             .records
@@ -249,8 +251,7 @@ impl Publisher {
         for record in live.into_iter().take(shared.limits.best_batch) {
             let context =
                 Context { snapshot: &self.snapshot, network: &shared.network, now, cooling: &[], current: None };
-            let best = place(&record.job.spec, &context, 1).candidates.first().map(|c| c.usd_per_hour);
-            self.best.insert(record.job.id.clone(), best);
+            self.best.insert(record.job.id.clone(), Best::of(record, &context));
         }
         if due {
             self.best_at = Some(now);

@@ -72,6 +72,10 @@ pub struct JobView {
     pub usd_spent: Money,
     /// What the best place would cost an hour now.
     pub best_usd_per_hour: Option<HourlyRate>,
+    /// What moving a running job to the best place saves over the hours it still has (24 where its length is not
+    /// known), after egress, the start-up paid twice, the work done again and expected interruptions; zero where no
+    /// move pays. `None` where it does not run or a price is not known.
+    pub move_saves: Option<Money>,
     /// When it first ran.
     pub started_at: Option<DateTime<Utc>>,
     /// When it was written down.

@@ -79,6 +79,14 @@ pub(super) fn breakdown(
     }
 }
 
+/// What staying costs over the same hours as a candidate's `usd_total`, compute and risk: the job's own rate and
+/// hazard. An unknown hazard counts as none, so that a move is never made to look better than it is known to be.
+pub fn staying(spec: &JobSpec, rate: HourlyRate, per_day: Option<f64>) -> Money {
+    let horizon = Horizon::of(spec);
+    let per_day = per_day.filter(|h| h.is_finite() && *h > 0.0).unwrap_or(0.0);
+    rate.for_hours(horizon.hours + horizon.loss_hours * horizon.interruptions(per_day))
+}
+
 /// Hours that are paid twice during a move.
 pub(super) fn switching_hours(horizon: Horizon, journey: &Journey) -> f64 {
     journey.seconds() / 3600.0 + horizon.loss_hours

@@ -36,6 +36,7 @@ use crate::market::Snapshot;
 use crate::network::Network;
 
 use constraints::Check;
+pub use cost::staying;
 pub use facts::NetworkFacts;
 
 /// All that a decision depends on besides the job.

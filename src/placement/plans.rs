@@ -130,7 +130,11 @@ pub fn migrate<N: NetworkFacts>(
             ..of_group(group, StepAction::Transfer, None)
         });
     }
-    steps.extend(to.nodes.iter().map(|g| of_group(g, StepAction::Resume, Some(g))));
+    // What is paid twice until the work goes on stands in the step that ends it, so that the steps add up to the plan.
+    let mut switching = Some(to.breakdown.switching);
+    steps.extend(
+        to.nodes.iter().map(|g| PlanStep { usd_once: switching.take(), ..of_group(g, StepAction::Resume, Some(g)) }),
+    );
     steps.extend(to.nodes.iter().map(|g| of_group(g, StepAction::Verify, Some(g))));
     steps.extend(from.iter().map(|h| h.step(StepAction::Terminate, Some(HourlyRate::ZERO))));
     if spec.data.checkpoint_gib <= 0.0 && spec.data.checkpoint_uri.is_none() {

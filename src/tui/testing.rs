@@ -186,6 +186,7 @@ pub(crate) fn job(n: u32, name: &str, state: JobState, place: &str) -> JobView {
         usd_per_hour: if live { Some(usd("19.76")) } else { Some(HourlyRate::ZERO) },
         usd_spent: Money::parse_usd("1834.55").unwrap(),
         best_usd_per_hour: live.then(|| usd("17.20")),
+        move_saves: (state == JobState::Running).then(|| Money::from_micros(52_250_000)),
         started_at: Some(minutes(60 * 52)),
         created_at: minutes(60 * 53),
         ended_at: (!live).then(|| minutes(30)),

@@ -10,7 +10,7 @@ use gpudeck::placement::{Reason, Rules};
 
 use gpudeck::market::Snapshot;
 use gpudeck::network::Network;
-use gpudeck::placement::{Context, place as place_job};
+use gpudeck::placement::{Context, place as place_job, staying};
 
 use super::world::{Link, Net, World, job, noon, offer, place};
 
@@ -113,6 +113,25 @@ fn a_move_lets_go_of_the_source_last() {
     assert_eq!((&*last.provider.to_string(), last.count, last.usd_per_hour), ("aws", 2, Some(HourlyRate::ZERO)));
     assert_eq!(target.breakdown.egress, usd(14.0), "ranking and plan agree");
     assert_eq!(plan.usd_once, Some(target.breakdown.egress + target.breakdown.switching));
+    assert!(target.breakdown.switching > Money::ZERO);
+    let steps = plan.steps.iter().filter_map(|s| s.usd_once).fold(Money::ZERO, |sum, m| sum + m);
+    assert_eq!(plan.usd_once, Some(steps), "the steps add up to the plan");
+}
+
+#[test]
+fn staying_costs_what_the_ranking_says_of_the_place_where_the_job_is() {
+    let (spec, mut world) = two_clouds();
+    world.offers[0].key.purchase = Purchase::Spot;
+    world.offers[0].interruptions_per_day = Some(0.7);
+    world.current = Some(place("aws/eu-west-1/euw1-az1"));
+    let ranking = world.place(&spec, 2);
+    let here = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "aws").expect("where it is");
+    assert_eq!((here.breakdown.egress, here.breakdown.switching), (Money::ZERO, Money::ZERO));
+    assert!(here.breakdown.risk > Money::ZERO);
+    let stays = staying(&spec, here.usd_per_hour, here.interruptions_per_day);
+    assert!((stays.micros() - here.usd_total.micros()).abs() <= 1, "{stays} and {}", here.usd_total);
+    assert_eq!(staying(&spec, here.usd_per_hour, None), here.breakdown.compute, "an unknown hazard costs nothing");
+    assert_eq!(staying(&spec, here.usd_per_hour, Some(f64::NAN)), here.breakdown.compute);
 }
 
 #[test]

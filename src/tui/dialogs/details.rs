@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::reader::{Line, field, heading};
-use crate::domain::{Evidence, Offer, StepState};
+use crate::domain::{Evidence, Money, Offer, StepState};
 use crate::engine::JobView;
 use crate::tui::panes::capacity::{CapacityRow, availability_mark, too_old};
 use crate::tui::panes::jobs::{place, risk, state_mark, why_stale};
@@ -204,6 +204,15 @@ fn of_job(view: &View, job: &JobView, columns: u16) -> Vec<Line> {
         (None, _) => "not known".to_owned(),
     };
     lines.extend(field("Best place", &best, Role::Text, columns));
+    if let Some(saves) = job.move_saves {
+        let text = if saves > Money::ZERO {
+            let over = job.spec.schedule.duration_hours.map_or("a day", |_| "what is left of it");
+            format!("saves {saves} over {over}, after all that the move costs")
+        } else {
+            "does not pay: moving costs more than it saves".to_owned()
+        };
+        lines.extend(field("A move", &text, Role::Text, columns));
+    }
     let (figure, role) = risk(job);
     lines.extend(field("Interruptions", &format!("{figure} expected a day"), role, columns));
     lines.extend(field("Restarts", &job.restarts.to_string(), Role::Text, columns));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::capacity::{figure, rank};
-use crate::domain::{Accelerator, GpuHourlyRate, HourlyRate, Offer, Purchase};
+use crate::domain::{Accelerator, GpuHourlyRate, Money, Offer, Purchase};
 use crate::engine::State;
 use crate::market;
 use crate::tui::filter::Filterable;
@@ -30,8 +30,8 @@ pub(crate) struct PriceRow {
     pub(crate) spot_discount: Option<f64>,
     /// Median change over the hours watched, in percent and hours.
     pub(crate) trend: Option<(f64, f64)>,
-    /// What jobs on this GPU would save an hour at the best place now, and how many of them.
-    pub(crate) arbitrage: Option<(HourlyRate, usize)>,
+    /// What moving running jobs on this GPU would save in all, after what the moves cost, and how many of them.
+    pub(crate) arbitrage: Option<(Money, usize)>,
 }
 
 /// Rows in the order of their names: the market's own figures, so that screen and command line say the same.
@@ -55,18 +55,11 @@ pub(crate) fn rows(state: &State) -> Vec<PriceRow> {
         .collect()
 }
 
-/// What running jobs on this GPU pay above the best place, together. The engine's best figure is what the placement core
-/// says of the whole job, so that it is not computed twice in two ways.
-fn arbitrage_of(state: &State, gpu: &Accelerator) -> Option<(HourlyRate, usize)> {
-    let mut jobs = 0;
-    let mut total = HourlyRate::ZERO;
-    for job in state.jobs.iter().filter(|j| !j.state.is_final() && j.accelerator.as_ref() == Some(gpu)) {
-        if let (Some(now), Some(best)) = (job.usd_per_hour, job.best_usd_per_hour) {
-            jobs += 1;
-            total += (now - best).max(HourlyRate::ZERO);
-        }
-    }
-    (jobs > 0).then_some((total, jobs))
+/// What moving running jobs on this GPU saves, after all that the moves cost, and how many of them would gain.
+fn arbitrage_of(state: &State, gpu: &Accelerator) -> Option<(Money, usize)> {
+    let mut known = state.jobs.iter().filter(|j| j.accelerator.as_ref() == Some(gpu)).filter_map(|j| j.move_saves);
+    let first = known.next()?;
+    Some(known.chain([first]).filter(|m| *m > Money::ZERO).fold((Money::ZERO, 0), |(sum, n), m| (sum + m, n + 1)))
 }
 
 fn offer_price(offer: Option<&Arc<Offer>>, obtainable: bool) -> Vec<Part<'static>> {
@@ -102,10 +95,10 @@ static COLUMNS: &[Column<PriceRow>] = &[
         name: "gpu",
         title: "GPU",
         min: 10,
-        max: 20,
+        max: 16,
         drop: 0,
         right: false,
-        whole: false,
+        whole: true,
         cell: |r, _| vec![(r.gpu.as_str().into(), Role::Title)],
         key: Some(|r| SortKey::Ranked(r.rank, r.gpu.as_str())),
     },
@@ -212,14 +205,14 @@ static COLUMNS: &[Column<PriceRow>] = &[
     },
     Column {
         name: "arbitrage",
-        title: "JOBS SAVE",
+        title: "MOVES SAVE",
         min: 10,
         max: 16,
         drop: 7,
         right: true,
         whole: true,
         cell: |r, _| vec![arbitrage(r)],
-        key: Some(|r| r.arbitrage.map_or(SortKey::Missing, |(rate, _)| SortKey::Integer(rate.micros()))),
+        key: Some(|r| r.arbitrage.map_or(SortKey::Missing, |(saves, _)| SortKey::Integer(saves.micros()))),
     },
     Column {
         name: "offers",
@@ -235,7 +228,7 @@ static COLUMNS: &[Column<PriceRow>] = &[
 ];
 
 fn cheapest_place(row: &PriceRow) -> Vec<Part<'_>> {
-    let Some(offer) = &row.cheapest else { return vec![("no price is known".into(), Role::Muted)] };
+    let Some(offer) = &row.cheapest else { return vec![("no price".into(), Role::Muted)] };
     let place = format!("{}/{}", offer.key.provider, offer.key.region);
     if row.obtainable {
         vec![(place.into(), Role::Text)]
@@ -281,7 +274,7 @@ fn trend(row: &PriceRow) -> Part<'static> {
 
 fn arbitrage(row: &PriceRow) -> Part<'static> {
     match row.arbitrage {
-        Some((rate, jobs)) if rate > HourlyRate::ZERO => (format!("{rate} ({jobs})").into(), Role::Cheaper),
+        Some((saves, jobs)) if saves > Money::ZERO => (format!("{saves} ({jobs})").into(), Role::Cheaper),
         Some(_) => ("none".into(), Role::Muted),
         None => ("–".into(), Role::Muted),
     }
