@@ -90,7 +90,7 @@ pub(crate) struct Column<R: 'static> {
     pub(crate) drop: u8,
     /// Figures stand right.
     pub(crate) right: bool,
-    /// Money, ids and states are never cut: the column grows with them.
+    /// Money, ids, states and GPU types are never cut: the column grows with them, text up to its most.
     pub(crate) whole: bool,
     pub(crate) cell: for<'r> fn(&'r R, &Context<'_>) -> Vec<Part<'r>>,
     pub(crate) key: Option<for<'r> fn(&'r R) -> SortKey<'r>>,
@@ -292,6 +292,8 @@ impl TableState {
 fn lay_out<R: Row>(columns: &'static [Column<R>], natural: &[u16], room: u16) -> Vec<(usize, u16)> {
     let need = |i: usize| -> u16 {
         let (c, n) = (&columns[i], natural.get(i).copied().unwrap_or(0));
+        // Text may come from outside and be of any length; figures are ours.
+        let n = if c.right { n } else { n.min(c.max) };
         if c.whole { c.min.max(n) } else { c.min }
     };
     let mut shown: Vec<usize> = (0..columns.len()).collect();
