@@ -150,6 +150,20 @@ fn run(bencher: Bencher<'_, '_>, change: impl FnOnce(&mut JobSpec)) {
     bencher.bench_local(|| place(black_box(&spec), &context, 10));
 }
 
+/// What everything else is to be compared with: looking at every offer once, and keeping the cheapest of a GPU type.
+#[divan::bench]
+fn reference_scan(bencher: Bencher<'_, '_>) {
+    let snapshot = market();
+    let wanted = Accelerator::from_canonical("H100-80GB-SXM");
+    bencher.bench_local(|| {
+        black_box(&snapshot)
+            .iter()
+            .filter(|o| o.shape.accelerator == wanted && o.availability != Availability::None)
+            .filter_map(|o| o.price)
+            .min()
+    });
+}
+
 #[divan::bench]
 fn one_node(bencher: Bencher<'_, '_>) {
     run(bencher, |_| ());
