@@ -68,11 +68,18 @@ fn wrong_ui(ui: &Ui) -> Vec<String> {
         Ok(_) => Vec::new(),
         Err(errors) => errors.iter().map(ToString::to_string).collect(),
     };
-    let theme = tui::theme::Themes::load([]).and_then(|themes| match &ui.theme {
+    let load = |texts: &[(String, String)]| tui::theme::Themes::load(texts.iter().map(|(_, text)| text.as_str()));
+    let theme = load(&ui.themes).and_then(|themes| match &ui.theme {
         Some(name) => themes.get(name, tui::ColorChoice::TrueColor).map(|_| ()),
         None => Ok(()),
     });
-    found.extend(theme.err().map(|e| e.to_string()));
+    if let Err(error) = theme {
+        // The file that is wrong by itself is named; else it is how the files or the choice go together.
+        let alone =
+            |file: &(String, String)| load(std::slice::from_ref(file)).err().map(|e| format!("{}: {e}", file.0));
+        let wrong: Vec<String> = ui.themes.iter().filter_map(alone).collect();
+        found.extend(if wrong.is_empty() { vec![error.to_string()] } else { wrong });
+    }
     found
 }
 
@@ -91,7 +98,7 @@ async fn open_cockpit(cli: Cli) -> Exit {
         replay: false,
         read_only: app.global.read_only,
         theme: app.settings.ui.theme.clone(),
-        themes: Vec::new(),
+        themes: app.settings.ui.themes.iter().map(|(_, text)| text.clone()).collect(),
         keys: app.settings.ui.keys.clone(),
         color: match app.out.depth() {
             Depth::None => tui::ColorChoice::Never,

@@ -11,6 +11,7 @@ use super::logging;
 use super::output::Output;
 use crate::catalogue::Catalogue;
 use crate::config::home::writable_by_others;
+use crate::config::settings::read_themes;
 use crate::config::{Home, Settings};
 use crate::engine::{Engine, Mode};
 
@@ -44,7 +45,8 @@ impl App {
         }
         let home = Home::choose(global.home.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
         let (file, named) = config_file(&global, &home);
-        let settings = Settings::load(&file, named)?;
+        let mut settings = Settings::load(&file, named)?;
+        settings.ui.themes = read_themes(&home.themes())?;
         if let Some(warning) = writable_by_others(&file) {
             out.note(&format!("warning: {warning}"));
         }

@@ -185,5 +185,8 @@ pub(super) async fn engine(app: &App, mode: Mode, via: &str) -> Outcome<Engine> 
     options.network = Network::published();
     options.mode = mode;
     options.read_only = app.global.read_only;
+    if !app.global.demo {
+        options.owner.clone_from(&app.settings.ledger.owner);
+    }
     Ok(Engine::start(options).await?)
 }

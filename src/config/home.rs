@@ -49,6 +49,10 @@ impl Home {
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
+    /// The user's own themes.
+    pub fn themes(&self) -> PathBuf {
+        self.config.join("themes")
+    }
     /// The ledger of the real world.
     pub fn ledger(&self) -> PathBuf {
         self.data.join("ledger.sqlite")

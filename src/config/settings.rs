@@ -27,6 +27,16 @@ pub struct Settings {
     pub demo: Demo,
     /// `[limits]`.
     pub limits: Limits,
+    /// `[ledger]`.
+    pub ledger: Ledger,
+}
+
+/// `[ledger]`: the durable record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ledger {
+    /// The installation's id that machines are marked with; `None` is the ledger's own, made at random with it. Where a
+    /// ledger is lost, a new one with the old id finds the machines again.
+    pub owner: Option<String>,
 }
 
 /// `[providers.*]`: which clouds to use, and how.
@@ -53,6 +63,8 @@ pub struct Ui {
     pub clipboard: bool,
     /// Keys that are bound otherwise: the action's name, and its keys.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// The user's own themes, from files beside the configuration: where each was read, and its text.
+    pub themes: Vec<(String, String)>,
 }
 
 /// Whether to draw with ASCII only.
@@ -116,6 +128,7 @@ struct Patch {
     seed: Option<Written<u64>>,
     speed: Option<Written<f64>>,
     type_name_above: Option<Written<f64>>,
+    owner: Option<Written<String>>,
 }
 
 impl Patch {
@@ -135,6 +148,7 @@ impl Patch {
         let ui = root.section(r, "ui");
         let demo = root.section(r, "demo");
         let limits = root.section(r, "limits");
+        let ledger = root.section(r, "ledger");
         Self {
             aws,
             azure,
@@ -147,6 +161,7 @@ impl Patch {
             seed: demo.whole(r, "seed"),
             speed: demo.number(r, "speed"),
             type_name_above: limits.number(r, "type_name_above_usd_per_hour"),
+            owner: ledger.text(r, "owner"),
         }
     }
 }
@@ -202,7 +217,9 @@ impl Settings {
                 ),
                 clipboard: patch.clipboard.is_some_and(|w| w.value),
                 keys: keys(patch.keys, problems),
+                themes: Vec::new(),
             },
+            ledger: Ledger { owner: owner(patch.owner, problems) },
             demo: Demo { seed: patch.seed.map(|w| w.value), speed: speed(patch.speed, problems) },
             limits: Limits {
                 type_name_above_usd_per_hour: usd_limit(
@@ -214,6 +231,33 @@ impl Settings {
             },
         }
     }
+}
+
+/// The theme files in a directory, in the order of their names; none where there is no such directory.
+pub fn read_themes(dir: &Path) -> Result<Vec<(String, String)>, Problems> {
+    let failed = |path: &Path, e: &std::io::Error| {
+        Problems::whole(&path.display().to_string(), format!("could not be read: {e}"))
+    };
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(failed(dir, &e)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| failed(dir, &e))?.path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let text = read_written_file(&path).map_err(|e| failed(&path, &e))?;
+            Ok((path.display().to_string(), text))
+        })
+        .collect()
 }
 
 /// A text file that people write: at most [`WRITTEN_FILE_BYTES`], UTF-8; a byte-order mark is passed over.
@@ -288,6 +332,17 @@ fn theme(written: Option<Written<String>>, problems: &mut Vec<Problem>) -> Optio
         complain(problems, written.at, "ui.theme", message);
     }
     (written.value != "default").then_some(written.value)
+}
+
+/// An id as every cloud takes it for a tag or label.
+fn owner(written: Option<Written<String>>, problems: &mut Vec<Problem>) -> Option<String> {
+    let written = written?;
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !(1..=63).contains(&written.value.len()) || !written.value.chars().all(fits) {
+        let message = "it is 1 to 63 small letters, digits and -: clouds take no more in a mark".to_owned();
+        complain(problems, written.at, "ledger.owner", message);
+    }
+    Some(written.value)
 }
 
 fn keys(written: BTreeMap<String, Written<Vec<String>>>, problems: &mut Vec<Problem>) -> BTreeMap<String, Vec<String>> {
@@ -376,6 +431,31 @@ mod tests {
             .collect();
         let settings = Settings::parse(&text, "config.example.toml").expect("valid");
         assert_ne!(shown(&Ok(settings)), shown(&Ok(Settings::default())), "nothing was commented out");
+    }
+
+    #[test]
+    fn own_themes_are_read_in_order_and_what_is_no_theme_file_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let themes = dir.path().join("themes");
+        assert_eq!(read_themes(&themes), Ok(Vec::new()));
+        fs::create_dir(&themes).expect("made");
+        for name in ["b.toml", "a.toml", "notes.txt"] {
+            fs::write(themes.join(name), name).expect("written");
+        }
+        let texts: Vec<String> = read_themes(&themes).expect("readable").into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["a.toml", "b.toml"]);
+        fs::write(themes.join("c.toml"), [0xff, 0xfe]).expect("written");
+        assert!(read_themes(&themes).expect_err("not text").to_string().contains("c.toml"));
+    }
+
+    #[test]
+    fn an_owner_is_what_every_cloud_takes_as_a_label() {
+        let read = |owner: &str| Settings::parse(&format!("[ledger]\nowner = '{owner}'\n"), "c.toml");
+        assert_eq!(read("acme-on-call-1").expect("valid").ledger.owner.as_deref(), Some("acme-on-call-1"));
+        for wrong in ["", "Acme", "a b", "a/b", &"x".repeat(64)] {
+            let problems = read(wrong).expect_err("wrong").to_string();
+            assert!(problems.contains("c.toml:2: ledger.owner"), "{problems}");
+        }
     }
 
     #[test]

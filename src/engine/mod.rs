@@ -155,10 +155,18 @@ impl Engine {
         let now = options.clock.now();
         let ids = Ids::new(options.seed);
         let path = options.ledger.clone();
-        let ledger = Ledger::open(OpenOptions { path: path.clone(), new_owner: ids.next(now), crash: options.crash })
+        let new_owner = options.owner.clone().unwrap_or_else(|| ids.next(now));
+        let wrong = |message| EngineError::Ledger { path: path.display().to_string(), message };
+        let ledger = Ledger::open(OpenOptions { path: path.clone(), new_owner, crash: options.crash })
             .await
-            .map_err(|e| EngineError::Ledger { path: path.display().to_string(), message: e.to_string() })?;
-        let owner = options.owner.unwrap_or_else(|| ledger.owner().to_owned());
+            .map_err(|e| wrong(e.to_string()))?;
+        let owner = ledger.owner().to_owned();
+        // Another owner's marks on this ledger's machines would hide them: nothing is done then.
+        if let Some(other) = options.owner.filter(|o| *o != owner) {
+            return Err(wrong(format!(
+                "it belongs to the owner '{owner}', but the configuration says '{other}' (`owner` under [ledger])"
+            )));
+        }
         let (told, messages) = mpsc::channel(publish::TOLD);
         let mut market = Market::new(options.jurisdictions);
         for connected in &options.providers {

@@ -43,7 +43,7 @@ pub struct Options {
     /// Nothing that acts is allowed, whatever the providers could do.
     pub read_only: bool,
     /// Whose marks are ours. `None`: the ledger's own id, made at random when the ledger is made. Set it to find the
-    /// machines of an installation whose ledger is lost.
+    /// machines of an installation whose ledger is lost; a ledger of another owner is refused.
     pub owner: Option<String>,
     /// Intervals and limits.
     pub limits: EngineLimits,

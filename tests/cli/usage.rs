@@ -113,6 +113,41 @@ fn a_broken_configuration_ends_with_2_and_every_finding() {
 }
 
 #[test]
+fn own_themes_lie_beside_the_configuration_and_a_wrong_one_is_told_with_its_file() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("themes")).unwrap();
+    home.write("config.toml", "[ui]\ntheme = 'night'\n");
+    assert_eq!(home.run("config check").status.code(), Some(2), "there is no such theme yet");
+    home.write("themes/night.toml", "name = 'night'\ntitle = 'Night'\ninherits = 'dark'\n[roles]\nbrand = '#ff0000'\n");
+    let output = home.run("config check");
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    home.write("themes/wrong.toml", "name = 'wrong'\ntitle = 'Wrong'\n[roles]\nbrnd = '#ff0000'\n");
+    let output = home.run("config check");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("wrong.toml") && stderr(&output).contains("'brnd'"), "{}", both(&output));
+}
+
+#[test]
+fn op41_a_new_ledger_takes_the_owner_of_a_lost_one_and_never_another_one_later() {
+    let home = Home::new();
+    home.write("config.toml", "[ledger]\nowner = 'acme-1'\n[providers.aws]\nenabled = false\n");
+    assert_eq!(home.json("jobs", 0), serde_json::json!([]));
+    let ledger = |home: &Home| {
+        let output = home.run("doctor --json");
+        let checks = document(&output);
+        let found = checks.as_array().unwrap().iter().find(|c| c["check"] == "ledger").unwrap().clone();
+        (found["status"].clone(), found["detail"].as_str().unwrap().to_owned())
+    };
+    let (status, detail) = ledger(&home);
+    assert!(status == "ok" && detail.contains("owner acme-1"), "{detail}");
+    home.write("config.toml", "[ledger]\nowner = 'acme-2'\n[providers.aws]\nenabled = false\n");
+    let error = home.json("jobs", 1);
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("'acme-1'") && message.contains("'acme-2'"), "{message}");
+    assert_eq!(ledger(&home).0, "fail");
+}
+
+#[test]
 fn nothing_is_read_from_the_current_directory() {
     let home = Home::new();
     let elsewhere = Home::new();

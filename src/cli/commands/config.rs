@@ -8,7 +8,7 @@ use crate::cli::args::{ConfigCommand, Global};
 use crate::cli::failure::{Exit, Failure, Outcome};
 use crate::cli::output::Output;
 use crate::config::home::{create_private_dir, writable_by_others, write_private};
-use crate::config::settings::EXAMPLE;
+use crate::config::settings::{EXAMPLE, read_themes};
 use crate::config::{Home, Settings};
 
 /// What the cockpit has to say against its keys and theme.
@@ -51,7 +51,8 @@ pub fn run(global: &Global, out: &Output, command: &ConfigCommand, ui_check: UiC
             }
         }
         ConfigCommand::Check => {
-            let settings = Settings::load(&file, named)?;
+            let mut settings = Settings::load(&file, named)?;
+            settings.ui.themes = read_themes(&home.themes())?;
             wrong_ui(&path, &settings, ui_check)?;
             let warning = writable_by_others(&file);
             if let Some(warning) = &warning {

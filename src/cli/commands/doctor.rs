@@ -146,7 +146,11 @@ async fn ledger(app: &App, checks: &mut Vec<CheckShape>) {
         Ok(report) => match report.broken {
             None => {
                 let head: String = report.head.chars().take(12).collect();
-                let detail = format!("{shown}: {} events, the chain holds (head {head})", report.events);
+                let detail = format!(
+                    "{shown}: owner {}, {} events, the chain holds (head {head})",
+                    engine.owner(),
+                    report.events
+                );
                 local("ledger", FindingStatus::Ok, detail, "")
             }
             Some((seq, why)) => local(
