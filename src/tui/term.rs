@@ -194,3 +194,52 @@ pub(crate) fn install_panic_hook(ui: ThreadId) {
         before(info);
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    use super::*;
+
+    /// Run by the test below, in a process and a terminal of its own.
+    #[test]
+    #[ignore = "panics on purpose"]
+    fn a_cockpit_that_panics() {
+        install_panic_hook(std::thread::current().id());
+        let _screen = Screen::take().expect("a terminal");
+        let elsewhere = std::thread::spawn(|| panic!("in a task")).join();
+        assert!(elsewhere.is_err());
+        print!("still there");
+        io::stdout().flush().expect("written");
+        panic!("in the drawing thread");
+    }
+
+    #[test]
+    fn op21_a_panic_gives_the_terminal_back_before_it_is_told() {
+        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a terminal");
+        let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
+        command.args(["--ignored", "--exact", "--nocapture", "tui::term::tests::a_cockpit_that_panics"]);
+        command.env("TERM", "xterm-256color");
+        command.env_remove("RUST_BACKTRACE");
+        let mut child = pair.slave.spawn_command(command).expect("it starts");
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().expect("readable");
+        let mut bytes = Vec::new();
+        // The end of a terminal is an error on Linux.
+        let _ = reader.read_to_end(&mut bytes);
+        assert!(!child.wait().expect("it ends").success());
+        let text = String::from_utf8_lossy(&bytes);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text:?}"));
+        let left = at("\u{1b}[?1049l");
+        assert!(at("\u{1b}[?1049h") < at("still there") && at("still there") < left, "{text:?}");
+        assert!(!text.contains("in a task"), "a task's panic tore the picture: {text:?}");
+        assert!(left < at("in the drawing thread"), "told before the terminal was given back: {text:?}");
+        assert!(text.contains("\u{1b}[?25h") && text.contains("\u{1b}[?2004l"), "{text:?}");
+        let flags = pair.master.get_termios().expect("a terminal").local_flags.bits();
+        // ECHO and ICANON of Linux.
+        assert!(flags & 0o10 != 0 && flags & 0o2 != 0, "the terminal was left raw");
+    }
+}
