@@ -219,6 +219,27 @@ fn op27_idle_it_writes_nothing_but_the_clock_and_uses_no_processor() {
     assert!(t.wait_exit().success());
 }
 
+/// Nothing else wakes this screen but its clock, once a second: were keys answered only then, each would see another
+/// second.
+#[test]
+fn a_key_is_answered_at_once_and_not_when_the_clock_ticks() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &[], 120, 40, &[]);
+    t.wait("published offers", |s| s.contents().contains("OD $/GPU") && s.contents().contains('?'));
+    let mark = |s: &vt100::Screen| s.rows(0, 3).position(|row| row.contains('▸'));
+    let mut seconds = std::collections::BTreeSet::new();
+    let keys = 40;
+    for n in 0..keys {
+        let before = t.screen(mark);
+        t.type_text(if n % 20 < 10 { "j" } else { "k" });
+        t.wait("the mark to move", |s| mark(s) != before);
+        seconds.insert(t.screen(|s| s.rows(100, 20).next()));
+    }
+    assert!(seconds.len() < keys / 2, "{keys} keys took {} ticks of the clock", seconds.len());
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+}
+
 #[test]
 fn op36_copying_writes_osc_52() {
     let home = home();

@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use crossterm::event::{Event as TermEvent, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
+use futures_util::future::poll_immediate;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -226,7 +227,9 @@ pub(crate) async fn run(
             Woken::Terminal(Some(Ok(event))) => {
                 let mut batch = vec![event];
                 while batch.len() < 4_096 {
-                    match events.next().now_or_never() {
+                    // With the loop's own waker: the stream hands it to its thread once for each wait, and with another
+                    // one (`now_or_never` has none) the next key would be noticed when something else woke the loop.
+                    match poll_immediate(events.next()).await {
                         Some(Some(Ok(event))) => batch.push(event),
                         Some(None | Some(Err(_))) => return Ok(Ended::HungUp),
                         None => break,
