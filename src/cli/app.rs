@@ -40,8 +40,10 @@ pub fn config_file(global: &Global, home: &Home) -> (PathBuf, bool) {
 impl App {
     /// Find the directories, make those that are missing, read the configuration.
     pub fn open(global: Global, mut out: Output) -> Outcome<Self> {
-        if global.seed.is_some() && !global.demo {
-            return Err(Failure::usage("--seed is for the simulated market").hint("Add --demo."));
+        for (flag, given) in [("--seed", global.seed.is_some()), ("--speed", global.speed.is_some())] {
+            if given && !global.demo {
+                return Err(Failure::usage(format!("{flag} is for the simulated market")).hint("Add --demo."));
+            }
         }
         let home = Home::choose(global.home.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
         let (file, named) = config_file(&global, &home);

@@ -57,8 +57,8 @@ pub(super) fn world(app: &App) -> Outcome<World> {
 fn demo(app: &App) -> Outcome<World> {
     let dir = app.home.demo();
     create_private_dir(&dir).map_err(|e| Failure::io("the simulated world has no place", &e))?;
-    let options =
-        sim::WorldOptions { seed: app.global.seed.or(app.settings.demo.seed), speed: app.settings.demo.speed };
+    let (flags, settings) = (&app.global, &app.settings.demo);
+    let options = sim::WorldOptions { seed: flags.seed.or(settings.seed), speed: flags.speed.or(settings.speed) };
     let demo = sim::open(&dir, options, Arc::new(SystemClock)).map_err(|error| match error {
         sim::SimError::SeedDiffers { .. } | sim::SimError::Speed(_) => Failure::usage(error.to_string()),
         sim::SimError::Damaged { .. } | sim::SimError::Gone { .. } | sim::SimError::Io { .. } => {

@@ -358,8 +358,8 @@ fn keys(written: BTreeMap<String, Written<Vec<String>>>, problems: &mut Vec<Prob
 
 fn speed(written: Option<Written<f64>>, problems: &mut Vec<Problem>) -> Option<f64> {
     let written = written?;
-    if !(written.value.is_finite() && (0.0..=1_000_000.0).contains(&written.value)) || written.value == 0.0 {
-        let message = format!("{} is not a speed; it lies above 0 (1 is real time) and up to 1000000", written.value);
+    if !(written.value.is_finite() && (0.0..=100_000.0).contains(&written.value)) || written.value == 0.0 {
+        let message = format!("{} is not a speed; it lies above 0 (1 is real time) and up to 100000", written.value);
         complain(problems, written.at, "demo.speed", message);
     }
     Some(written.value)

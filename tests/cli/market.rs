@@ -238,6 +238,17 @@ fn catalogue_import_stands_before_the_bundled_tables() {
 }
 
 #[test]
+fn the_world_s_speed_is_a_flag_that_stands_above_the_configuration() {
+    let home = Home::fast();
+    let detail = |flags: &str| {
+        let checks = home.json(&format!("--demo {flags} doctor"), 0);
+        checks.to_string()
+    };
+    assert!(detail("").contains("at 240x speed"));
+    assert!(detail("--speed 7.5").contains("at 7.5x speed"));
+}
+
+#[test]
 fn one_seed_is_one_market_and_another_seed_is_refused() {
     let (a, b) = (Home::new(), Home::new());
     let shapes = |home: &Home| -> Vec<String> {

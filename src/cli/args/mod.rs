@@ -45,6 +45,9 @@ pub struct Global {
     /// What the simulated market's randomness starts from (a new world only)
     #[arg(long, global = true, value_name = "N")]
     pub seed: Option<u64>,
+    /// Seconds of the simulated world in a real one: above 0, at most 100000 (a minute where nothing is said)
+    #[arg(long, global = true, value_name = "X", allow_negative_numbers = true)]
+    pub speed: Option<f64>,
     /// Read this configuration file instead of the usual one
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
