@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -65,6 +65,18 @@ async fn serve(fake: Fake) -> String {
         .route(
             "/subscriptions/{s}/providers/Microsoft.Compute/virtualMachines",
             get(|State(f): State<Fake>| async move { Json(f.machines.clone()) }),
+        )
+        .route(
+            "/subscriptions/{s}/resourceGroups/{g}/providers/Microsoft.Compute/virtualMachines/{name}",
+            get(|State(f): State<Fake>, Path((_, _, name)): Path<(String, String, String)>| async move {
+                let machines = f.machines["value"].as_array().unwrap();
+                let found = machines.iter().find(|m| m["name"] == *name);
+                let gone = json!({"error": {"code": "ResourceNotFound", "message": "gone"}});
+                found.map_or_else(
+                    || (StatusCode::NOT_FOUND, Json(gone)).into_response(),
+                    |machine| Json(machine.clone()).into_response(),
+                )
+            }),
         )
         .with_state(fake);
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -166,7 +178,53 @@ async fn machines_under_our_mark_are_read_and_unknown_states_bill() {
     assert!(machines[1].state.may_bill());
     assert!(!machines[1].state.label().contains('\u{1b}'), "{}", machines[1].state.label());
     let one = InstanceRef { id: machines[0].id.clone(), location: machines[0].location.clone() };
-    assert_eq!(azure.describe(&[one]).await.unwrap().len(), 1);
+    let mut gone = one.clone();
+    gone.id = "/subscriptions/1/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/gone".into();
+    assert_eq!(azure.describe(&[one.clone(), gone]).await.unwrap(), [machines[0].clone()]);
+    let mut odd = one;
+    odd.id = "a/../b".into();
+    assert_eq!(azure.describe(&[odd]).await.unwrap_err().class, ErrorClass::Invalid, "never an address of its own");
+}
+
+/// New words, `null`s and rows of another shape: each row is read by itself.
+#[tokio::test]
+async fn c2_a_new_word_in_one_row_loses_no_other_row() {
+    let new = json!([{"type": "Continent", "values": ["eastus"], "reasonCode": "BrandNewReason"}]);
+    let known = sku("Standard_ND96isr_H100_v5", "8", "eastus", &[], new);
+    let mut nulls = sku("Standard_NC24ads_A100_v4", "1", "eastus", &[], json!(null));
+    nulls["locationInfo"][0]["zones"] = json!(null);
+    let rows = json!([known, nulls, 7, {"resourceType": ["virtualMachines"]}]);
+    let vm = |name: &str| {
+        json!({"id": format!("/subscriptions/1/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/{name}"),
+            "name": name, "location": "westeurope", "tags": {"gpudeck-owner": "me", "gpudeck-job": "j",
+                "gpudeck-operation": "o", "gpudeck-attempt": "1", "gpudeck-node": "0", "other": {"nested": true}},
+            "properties": {"provisioningState": "BrandNewState", "priority": "BrandNewPriority", "timeCreated": "soon",
+                "hardwareProfile": {"vmSize": "Standard_Brand_New_v9"}, "instanceView": {"statuses": null}}})
+    };
+    let azure = adapter(move |_, _| Json(json!({"value": rows})).into_response(), json!({"value": [vm("a")]})).await;
+    let offerings = azure.offerings().await.unwrap();
+    let listed: Vec<_> = offerings.observations.iter().filter_map(|o| o.availability).collect();
+    assert_eq!(listed, [(Availability::None, Evidence::Api), (Availability::Unknown, Evidence::Catalogue)]);
+    assert_eq!(offerings.skipped.values().sum::<u32>(), 2, "{:?}", offerings.skipped);
+    let machines = azure.instances("me").await.unwrap();
+    assert!(machines.len() == 1 && machines[0].state.may_bill(), "{machines:?}");
+    let azure = adapter(|_, _| StatusCode::NOT_FOUND.into_response(), json!({"value": [vm("a"), 7]})).await;
+    let error = azure.instances("me").await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unknown, "a machine that cannot be read is never passed over: {error}");
+}
+
+#[tokio::test]
+async fn a_list_that_leads_in_a_circle_or_elsewhere_ends() {
+    let circle = |_: Option<String>, base: &str| {
+        let next = format!("{base}/subscriptions/1/providers/Microsoft.Compute/skus?page=2");
+        Json(json!({"value": [], "nextLink": next})).into_response()
+    };
+    assert_eq!(adapter(circle, json!({})).await.offerings().await.unwrap_err().class, ErrorClass::Transient);
+    let elsewhere = |_: Option<String>, _: &str| {
+        Json(json!({"value": [], "nextLink": "http://127.0.0.2:1/skus?page=2"})).into_response()
+    };
+    let error = adapter(elsewhere, json!({})).await.offerings().await.unwrap_err();
+    assert!(error.message.contains("refused to send the token"), "{error}");
 }
 
 #[tokio::test]
@@ -187,7 +245,7 @@ async fn c5_an_answer_that_is_an_error_is_classed_and_names_the_call() {
         .await;
         let error = azure.offerings().await.unwrap_err();
         assert_eq!(error.class, class, "{error}");
-        assert_eq!(error.operation, "ResourceSkus_List");
+        assert_eq!((&*error.operation, &*error.code), ("ResourceSkus_List", code));
         let shown = error.to_string();
         assert!(!shown.contains('\u{1b}') && !shown.contains("canary-token"), "{shown}");
     }

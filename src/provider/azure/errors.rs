@@ -50,6 +50,19 @@ fn class_of(status: u16, code: &str, message: &str) -> ErrorClass {
     }
 }
 
+/// A refusal by HTTP status, code and text, classed.
+pub(super) fn refused(
+    provider: &ProviderId,
+    operation: &str,
+    status: u16,
+    code: String,
+    message: String,
+) -> ProviderError {
+    let mut classed = ProviderError::new(class_of(status, &code, &message), provider, operation, message);
+    classed.code = if code.is_empty() { format!("HTTP {status}") } else { code };
+    classed
+}
+
 /// An error of the management crate, classed.
 pub(super) fn classify(provider: &ProviderId, operation: &str, e: &azure_core::Error) -> ProviderError {
     match e.kind() {
@@ -58,10 +71,7 @@ pub(super) fn classify(provider: &ProviderId, operation: &str, e: &azure_core::E
             let code =
                 error_code.clone().or_else(|| http.and_then(|h| h.error_code().map(str::to_owned))).unwrap_or_default();
             let message = http.and_then(|h| h.error_message().map(str::to_owned)).unwrap_or_else(|| e.to_string());
-            let status = u16::from(*status);
-            let mut classed = ProviderError::new(class_of(status, &code, &message), provider, operation, message);
-            classed.code = if code.is_empty() { format!("HTTP {status}") } else { code };
-            classed
+            refused(provider, operation, u16::from(*status), code, message)
         }
         // The text of a credential error may quote what was sent: only its kind travels.
         ErrorKind::Credential => error(

@@ -1,8 +1,6 @@
 //! Virtual machines → instances. Azure's state is two words: how the request went, and whether the machine has power.
 
-use azure_mgmt_compute::package_2024_07_01::models::{Priority, VirtualMachine};
-use chrono::{DateTime, Utc};
-
+use super::rows::Machine;
 use crate::domain::{Instance, InstanceState, Location, Purchase, Zone};
 use crate::provider::mark;
 
@@ -19,34 +17,43 @@ pub(super) fn state(provisioning: &str, power: Option<&str>) -> InstanceState {
     }
 }
 
+/// The resource group and the name in a machine's id.
+pub(super) fn group_and_name(id: &str) -> Option<(&str, &str)> {
+    let parts: Vec<&str> = id.split('/').collect();
+    match parts[..] {
+        ["", s, _, g, group, p, _, kind, name]
+            if s.eq_ignore_ascii_case("subscriptions")
+                && g.eq_ignore_ascii_case("resourceGroups")
+                && p.eq_ignore_ascii_case("providers")
+                && kind.eq_ignore_ascii_case("virtualMachines") =>
+        {
+            Some((group, name)).filter(|(group, name)| !group.is_empty() && !name.is_empty())
+        }
+        _ => None,
+    }
+}
+
 /// One machine; `None` for a row without an id, which no operation could name.
-pub(super) fn read(machine: &VirtualMachine) -> Option<Instance> {
-    let id = machine.resource.id.as_deref().filter(|i| !i.is_empty())?;
+pub(super) fn read(machine: &Machine) -> Option<Instance> {
+    let id = machine.id.as_deref().filter(|i| !i.is_empty())?;
     let properties = machine.properties.as_ref();
-    let tag = |key: &str| machine.resource.tags.as_ref()?.get(key)?.as_str().map(str::to_owned);
+    let tag = |key: &str| machine.tags.get(key)?.as_str().map(str::to_owned);
     let power = properties
         .and_then(|p| p.instance_view.as_ref())
         .and_then(|v| v.statuses.iter().filter_map(|s| s.code.as_deref()).find(|c| c.starts_with("PowerState/")));
-    let size = properties
-        .and_then(|p| p.hardware_profile.as_ref()?.vm_size.as_ref())
-        .and_then(|s| serde_json::to_value(s).ok())
-        .and_then(|v| v.as_str().map(str::to_owned))
-        .unwrap_or_default();
-    let spot =
-        properties.and_then(|p| p.priority.as_ref()).is_some_and(|p| matches!(p, Priority::Spot | Priority::Low));
+    let size = properties.and_then(|p| p.hardware_profile.as_ref()?.vm_size.as_deref()).unwrap_or_default();
+    let spot = properties.is_some_and(|p| matches!(p.priority.as_deref(), Some("Spot" | "Low")));
     Some(Instance {
         id: id.into(),
         location: Location {
             provider: "azure".into(),
-            region: machine.resource.location.to_ascii_lowercase().into(),
+            region: machine.location.as_deref().unwrap_or("unknown").to_ascii_lowercase().into(),
             zone: machine.zones.first().map(|z| Zone::from(z.as_str())),
         },
         instance_type: size.into(),
         purchase: if spot { Purchase::Spot } else { Purchase::OnDemand },
         state: state(properties.and_then(|p| p.provisioning_state.as_deref()).unwrap_or_default(), power),
-        launched_at: properties
-            .and_then(|p| p.time_created)
-            .and_then(|t| DateTime::<Utc>::from_timestamp(t.unix_timestamp(), 0)),
+        launched_at: properties.and_then(|p| p.time_created),
         ended_at: None,
         price: None,
         token: None,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_mgmt_compute::package_2024_07_01::Client;
-use azure_mgmt_compute::package_2024_07_01::models::VirtualMachine;
-use futures_util::StreamExt;
+
+use pages::{List, Pages};
 
 use super::published::Published;
 use super::{Absent, Capabilities, Finding, InstanceRef, Offerings, Provider, Result, Support};
@@ -20,6 +20,8 @@ use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId
 mod credentials;
 mod errors;
 mod machines;
+mod pages;
+mod rows;
 mod skus;
 mod transport;
 
@@ -31,6 +33,7 @@ pub struct Azure {
     regions: Vec<String>,
     endpoint: Option<String>,
     client: Client,
+    pages: Pages,
     published: Published,
     clock: Arc<dyn Clock>,
 }
@@ -66,12 +69,18 @@ impl Azure {
         };
         let unmade =
             |e: azure_core::Error| absent(&format!("the client could not be made: {e}"), "Check [providers.azure].");
-        let transport = transport::Transport::to(&endpoint).map_err(unmade)?;
+        let transport = Arc::new(transport::Transport::to(&endpoint).map_err(unmade)?);
+        let pages = Pages {
+            id: "azure".into(),
+            endpoint: endpoint.clone(),
+            credential: credential.clone(),
+            transport: transport.clone(),
+        };
         let client = Client::builder(credential)
             .endpoint(endpoint)
             // Decorators repeat and pace calls; the crate's own retries would do it a second time.
             .retry(azure_core::RetryOptions::none())
-            .transport(azure_core::TransportOptions::new(Arc::new(transport)))
+            .transport(azure_core::TransportOptions::new(transport))
             .build()
             .map_err(unmade)?;
         let acting = "gpudeck watches Azure and does not act on it yet";
@@ -89,17 +98,29 @@ impl Azure {
             regions: settings.regions.clone(),
             endpoint: settings.endpoint_url.clone(),
             client,
+            pages,
             published: Published::of("azure"),
             clock,
         })
     }
 
-    async fn machines(&self) -> Result<Vec<VirtualMachine>> {
+    async fn machines(&self) -> Result<Vec<Instance>> {
         let mut found = Vec::new();
-        let machines = self.client.virtual_machines_client();
-        let mut pages = machines.list_all(self.subscription.clone()).status_only("true").into_stream();
-        while let Some(page) = pages.next().await {
-            found.extend(page.map_err(|e| errors::classify(&self.id, "VirtualMachines_ListAll", &e))?.value);
+        let mut skipped = BTreeMap::new();
+        let list = List {
+            operation: "VirtualMachines_ListAll",
+            path: format!("/subscriptions/{}/providers/Microsoft.Compute/virtualMachines", self.subscription),
+            version: "2024-07-01",
+            query: vec![("statusOnly", "true".to_owned())],
+        };
+        let take = |row: rows::Machine, skipped: &mut BTreeMap<String, u32>| match machines::read(&row) {
+            Some(machine) => found.push(machine),
+            None => skip(skipped, "a machine without an id"),
+        };
+        self.pages.rows(&list, &mut skipped, take).await?;
+        if let Some((reason, count)) = skipped.first_key_value() {
+            // It may bill, and nothing could be done with it: never passed over in silence.
+            return Err(error(ErrorClass::Unknown, list.operation, format!("{count} times {reason}")));
         }
         Ok(found)
     }
@@ -138,30 +159,29 @@ impl Provider for Azure {
             if self.regions.is_empty() { vec![None] } else { self.regions.iter().map(Some).collect() };
         let mut answered = false;
         for scope in scopes {
-            let skus = self.client.resource_skus_client();
-            let mut call = skus.list(self.subscription.clone());
-            if let Some(region) = scope {
-                call = call.filter(format!("location eq '{}'", region.replace('\'', "''")));
-            }
-            let mut pages = call.into_stream();
-            while let Some(page) = pages.next().await {
-                match page {
-                    Ok(page) => {
-                        answered = true;
-                        for sku in &page.value {
-                            skus::read(sku, &self.id, &self.published, now, &mut offerings);
-                        }
-                    }
-                    Err(error) => {
-                        let mut error = errors::classify(&self.id, "ResourceSkus_List", &error);
-                        error.region = scope.map(|r| Region::from(r.as_str()));
-                        offerings.failed.push(error);
-                        offerings.complete = false;
-                        break;
-                    }
+            let list = List {
+                operation: "ResourceSkus_List",
+                path: format!("/subscriptions/{}/providers/Microsoft.Compute/skus", self.subscription),
+                version: "2021-07-01",
+                query: scope
+                    .map(|region| ("$filter", format!("location eq '{}'", region.replace('\'', "''"))))
+                    .into_iter()
+                    .collect(),
+            };
+            let observations = &mut offerings.observations;
+            let take = |row: rows::Sku, skipped: &mut BTreeMap<String, u32>| {
+                skus::read(&row, &self.id, &self.published, now, observations, skipped);
+            };
+            match self.pages.rows(&list, &mut offerings.skipped, take).await {
+                Ok(()) => answered = true,
+                Err(mut error) => {
+                    error.region = scope.map(|r| Region::from(r.as_str()));
+                    offerings.failed.push(error);
+                    offerings.complete = false;
                 }
             }
         }
+        answered |= !offerings.observations.is_empty();
         match offerings.failed.first() {
             Some(error) if !answered => Err(error.clone()),
             _ => Ok(offerings),
@@ -170,21 +190,30 @@ impl Provider for Azure {
 
     async fn instances(&self, owner: &str) -> Result<Vec<Instance>> {
         let machines = self.machines().await?;
-        Ok(machines
-            .iter()
-            .filter_map(machines::read)
-            .filter(|i| i.mark.as_ref().is_some_and(|m| m.owner == owner))
-            .collect())
+        Ok(machines.into_iter().filter(|i| i.mark.as_ref().is_some_and(|m| m.owner == owner)).collect())
     }
 
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
-        let machines = self.machines().await?;
-        Ok(machines.iter().filter_map(machines::read).filter(|i| ids.iter().any(|r| r.id == i.id)).collect())
+        let mut found = Vec::new();
+        for InstanceRef { id, .. } in ids {
+            let Some((group, name)) = machines::group_and_name(id.as_str()) else {
+                let message = format!("'{id}' is no id of a virtual machine");
+                return Err(error(ErrorClass::Invalid, "VirtualMachines_Get", message));
+            };
+            let get = self.client.virtual_machines_client().get(group, name, self.subscription.clone());
+            let answer = get.expand("instanceView").send().await.map(Into::into);
+            match self.pages.read::<rows::Machine>("VirtualMachines_Get", answer).await {
+                Ok(row) => found.extend(machines::read(&row)),
+                Err(error) if error.class == ErrorClass::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
     }
 
     async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
         let machines = self.machines().await?;
-        Ok(machines.iter().filter_map(machines::read).filter(|i| i.mark.as_ref() == Some(mark)).collect())
+        Ok(machines.into_iter().filter(|i| i.mark.as_ref() == Some(mark)).collect())
     }
 }
 

@@ -1,13 +1,12 @@
 //! Resource SKUs → observations. The interface names no chip: it comes from the published table, by type.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use azure_mgmt_compute::package_2024_07_01::models::resource_sku_restrictions::Type;
-use azure_mgmt_compute::package_2024_07_01::models::{ResourceSku, ResourceSkuRestrictions};
 use chrono::{DateTime, Utc};
 
-use super::super::Offerings;
 use super::super::published::Published;
+use super::rows::{Restriction, Sku};
 use super::skip;
 use crate::catalogue::instance_types;
 use crate::domain::{
@@ -15,16 +14,16 @@ use crate::domain::{
     ProviderId, Purchase, Region, Shape, Zone,
 };
 
-fn capability<'a>(sku: &'a ResourceSku, name: &str) -> Option<&'a str> {
+fn capability<'a>(sku: &'a Sku, name: &str) -> Option<&'a str> {
     sku.capabilities.iter().find(|c| c.name.as_deref() == Some(name)).and_then(|c| c.value.as_deref())
 }
 
-fn number(sku: &ResourceSku, name: &str) -> Option<f64> {
+fn number(sku: &Sku, name: &str) -> Option<f64> {
     capability(sku, name).and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && (0.0..1e7).contains(v))
 }
 
 /// The machine: from the published table where it is known, else from the capabilities, the chip then unknown.
-fn shape(sku: &ResourceSku, name: &InstanceType, gpus: f64, published: &Published) -> Option<Arc<Shape>> {
+fn shape(sku: &Sku, name: &InstanceType, gpus: f64, published: &Published) -> Option<Arc<Shape>> {
     if let Some(known) = published.shape(name) {
         return Some(known.clone());
     }
@@ -43,8 +42,8 @@ fn shape(sku: &ResourceSku, name: &InstanceType, gpus: f64, published: &Publishe
     }))
 }
 
-fn names_location(restriction: &ResourceSkuRestrictions, location: &str) -> bool {
-    let info = restriction.restriction_info.as_ref();
+fn names_location(restriction: &Restriction, location: &str) -> bool {
+    let info = restriction.info.as_ref();
     restriction
         .values
         .iter()
@@ -53,29 +52,31 @@ fn names_location(restriction: &ResourceSkuRestrictions, location: &str) -> bool
 }
 
 /// Whether the subscription may not use it there at all, or not in that zone.
-fn is_restricted(sku: &ResourceSku, location: &str, zone: Option<&str>) -> bool {
-    sku.restrictions.iter().any(|r| match r.type_ {
-        Some(Type::Location) | None => names_location(r, location),
-        Some(Type::Zone) => r
-            .restriction_info
+fn is_restricted(sku: &Sku, location: &str, zone: Option<&str>) -> bool {
+    sku.restrictions.iter().any(|r| match r.kind.as_deref() {
+        Some("Zone") => r
+            .info
             .as_ref()
             .is_some_and(|i| zone.is_some_and(|z| i.zones.iter().any(|x| x == z)) && names_location(r, location)),
+        // A kind that is not known restricts wherever it names the location.
+        _ => names_location(r, location),
     })
 }
 
 /// Put one SKU into the answer, or count it as skipped.
 pub(super) fn read(
-    sku: &ResourceSku,
+    sku: &Sku,
     provider: &ProviderId,
     published: &Published,
     now: DateTime<Utc>,
-    offerings: &mut Offerings,
+    observations: &mut Vec<Observation>,
+    skipped: &mut BTreeMap<String, u32>,
 ) {
     if sku.resource_type.as_deref() != Some("virtualMachines") {
         return;
     }
     let Some(name) = sku.name.as_deref().filter(|n| !n.is_empty()) else {
-        return skip(&mut offerings.skipped, "a virtual machine size without a name");
+        return skip(skipped, "a virtual machine size without a name");
     };
     let name = InstanceType::from(name);
     let gpus = number(sku, "GPUs").unwrap_or(0.0);
@@ -83,14 +84,14 @@ pub(super) fn read(
         return; // No accelerator: not what this program is about.
     }
     let Some(shape) = shape(sku, &name, gpus, published) else {
-        return skip(&mut offerings.skipped, "an absurd number of GPUs");
+        return skip(skipped, "an absurd number of GPUs");
     };
     if sku.location_info.is_empty() {
-        return skip(&mut offerings.skipped, "a size without a location");
+        return skip(skipped, "a size without a location");
     }
     for info in &sku.location_info {
         let Some(location) = info.location.as_deref().filter(|l| !l.is_empty()) else {
-            skip(&mut offerings.skipped, "a location without a name");
+            skip(skipped, "a location without a name");
             continue;
         };
         let location = location.to_ascii_lowercase();
@@ -120,7 +121,7 @@ pub(super) fn read(
                 quota: None,
                 interruptions_per_day: None,
             };
-            published.state_on_demand(listing, &mut offerings.observations);
+            published.state_on_demand(listing, observations);
         }
     }
 }
