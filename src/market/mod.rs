@@ -30,5 +30,5 @@ pub use freshness::{Freshness, age, freshness};
 pub use history::{History, HistoryPoint};
 pub use reducer::{Applied, Jurisdictions, Market};
 pub use snapshot::Snapshot;
-pub use spreads::{Figures, SpotDiscount, Spread, Trend, spreads};
+pub use spreads::{Figures, SpotDiscount, Spread, SpreadBy, Trend, spreads, spreads_by};
 pub use summary::{Counts, Summary};

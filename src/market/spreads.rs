@@ -9,13 +9,17 @@ use super::history::History;
 use super::order::{by_price, gpu_price};
 use super::snapshot::Snapshot;
 use crate::config::limits;
-use crate::domain::{Accelerator, Availability, GpuHourlyRate, InstanceType, Offer, ProviderId, Purchase, Region};
+use crate::domain::{
+    Accelerator, Availability, GpuHourlyRate, InstanceType, Location, Offer, ProviderId, Purchase, Region,
+};
 
 /// Prices of one accelerator, all per GPU-hour. Each figure says in its name which statistic it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
     /// Which chip.
     pub accelerator: Accelerator,
+    /// Where; `None` where it is over all places.
+    pub place: Option<Location>,
     /// Over all offers, whatever the purchase model.
     pub all: Figures,
     /// Over on-demand offers.
@@ -78,18 +82,43 @@ pub struct Trend {
 /// The machine of an offer in its region, whatever its zone and purchase model.
 type Machine<'a> = (&'a ProviderId, &'a Region, &'a InstanceType);
 
+/// What offers are put together under besides their accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SpreadBy {
+    /// Nothing else.
+    #[default]
+    Accelerator,
+    /// Their region.
+    Region,
+    /// Their zone; offers of a region that is not divided stand under the region.
+    Zone,
+}
+
 /// Spreads of these accelerators, or of all, in the order of their names. An accelerator without offers has none.
 pub fn spreads(snapshot: &Snapshot, only: Option<&[Accelerator]>) -> Vec<Spread> {
-    let mut groups: FxHashMap<&Accelerator, Group<'_>> = FxHashMap::default();
+    spreads_by(snapshot, only, SpreadBy::Accelerator)
+}
+
+/// The same for each place by itself, in the order of accelerators, then of places.
+pub fn spreads_by(snapshot: &Snapshot, only: Option<&[Accelerator]>, by: SpreadBy) -> Vec<Spread> {
+    let mut groups: FxHashMap<(&Accelerator, Option<Location>), Group<'_>> = FxHashMap::default();
     for (offer, history) in snapshot.with_histories() {
         let accelerator = &offer.shape.accelerator;
+        let place = match by {
+            SpreadBy::Accelerator => None,
+            SpreadBy::Region => Some(Location { zone: None, ..offer.key.location() }),
+            SpreadBy::Zone => Some(offer.key.location()),
+        };
         if only.is_none_or(|wanted| wanted.contains(accelerator)) {
-            groups.entry(accelerator).or_default().add(offer, history);
+            groups.entry((accelerator, place)).or_default().add(offer, history);
         }
     }
-    let mut spreads: Vec<Spread> =
-        groups.into_iter().map(|(accelerator, group)| group.spread(accelerator.clone(), snapshot)).collect();
-    spreads.sort_by(|a, b| a.accelerator.cmp(&b.accelerator));
+    let spread = |((accelerator, place), group): ((&Accelerator, Option<Location>), Group<'_>)| Spread {
+        place,
+        ..group.spread(accelerator.clone(), snapshot)
+    };
+    let mut spreads: Vec<Spread> = groups.into_iter().map(spread).collect();
+    spreads.sort_by(|a, b| (&a.accelerator, &a.place).cmp(&(&b.accelerator, &b.place)));
     spreads
 }
 
@@ -120,10 +149,12 @@ impl<'a> Group<'a> {
         });
     }
 
+    /// Over all places.
     fn spread(&self, accelerator: Accelerator, snapshot: &Snapshot) -> Spread {
         let figures = |purchase| Figures::of(self.rows.iter().filter(move |r| r.purchase == purchase));
         Spread {
             accelerator,
+            place: None,
             all: Figures::of(self.rows.iter()),
             on_demand: figures(Purchase::OnDemand),
             spot: figures(Purchase::Spot),

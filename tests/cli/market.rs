@@ -249,6 +249,18 @@ fn the_world_s_speed_is_a_flag_that_stands_above_the_configuration() {
 }
 
 #[test]
+fn b11_spreads_are_told_by_region_and_zone() {
+    let home = Home::new();
+    let regions = home.json("--demo spreads --gpu H100 --by region", 0);
+    let regions = regions.as_array().unwrap();
+    assert!(regions.len() > 10 && regions.iter().all(|s| s["region"].is_string() && s["zone"].is_null()));
+    let zones = home.json("--demo spreads --gpu H100 --by zone", 0);
+    assert!(zones.as_array().unwrap().iter().any(|s| s["zone"].is_string()));
+    let all = home.json("--demo spreads --gpu H100", 0);
+    assert!(all.as_array().unwrap().iter().all(|s| s["region"].is_null()));
+}
+
+#[test]
 fn one_seed_is_one_market_and_another_seed_is_refused() {
     let (a, b) = (Home::new(), Home::new());
     let shapes = |home: &Home| -> Vec<String> {

@@ -253,6 +253,30 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
+/// A client in another zone, through a change to summer time and a leap day: the same moments, always with their zone.
+#[test]
+fn f1_where_the_operator_sits_changes_no_moment() {
+    let home = Home::fast();
+    assert_eq!(home.demo("launch --gpu L4 --name f1 --yes").status.code(), Some(0));
+    assert_eq!(home.demo("terminate f1 --yes").status.code(), Some(0));
+    let under = |zone: &str, arguments: &str| {
+        let output = home.command().env("TZ", zone).args(arguments.split_whitespace()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+        stdout(&output)
+    };
+    for arguments in ["--demo events --json", "--demo events"] {
+        let utc = under("UTC", arguments);
+        assert!(utc.contains('Z'), "{utc}");
+        for zone in ["Asia/Kolkata", "America/New_York", "Australia/Lord_Howe", "Pacific/Kiritimati"] {
+            assert_eq!(under(zone, arguments), utc, "{zone}");
+        }
+    }
+    home.write("config.toml", "[demo]\nspeed = 240.0\n[ui]\ntime = 'local'\n");
+    let local = under("Asia/Kolkata", "--demo events");
+    assert!(local.contains("+05:30"), "{local}");
+    assert!(!local.contains("+00:00"), "{local}");
+}
+
 #[test]
 fn op33_without_utf_8_only_ascii_is_drawn() {
     let home = Home::new();

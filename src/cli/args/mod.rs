@@ -176,6 +176,20 @@ pub struct SpreadsArgs {
     /// Only this accelerator; may be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub gpu: Vec<String>,
+    /// For all places together, or for each region or zone by itself
+    #[arg(long, value_name = "WHAT", default_value = "gpu")]
+    pub by: SpreadsBy,
+}
+
+/// What spreads are told for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SpreadsBy {
+    /// Each accelerator
+    Gpu,
+    /// Each accelerator in each region
+    Region,
+    /// Each accelerator in each zone
+    Zone,
 }
 
 /// What to rank.

@@ -5,18 +5,23 @@ use std::sync::Arc;
 use super::market;
 use super::offers::{accelerators, dollars};
 use crate::cli::app::App;
-use crate::cli::args::SpreadsArgs;
+use crate::cli::args::{SpreadsArgs, SpreadsBy};
 use crate::cli::failure::Outcome;
 use crate::cli::output::{Cell, Column, Style, Table};
 use crate::cli::shapes::SpreadShape;
 use crate::domain::Offer;
-use crate::market::spreads;
+use crate::market::{SpreadBy, spreads_by};
 
 /// Run it.
 pub async fn run(app: &App, args: &SpreadsArgs) -> Outcome {
     let market = market(app).await?;
     let wanted = accelerators(&args.gpu, &market.snapshot)?;
-    let spreads = spreads(&market.snapshot, wanted.as_deref());
+    let by = match args.by {
+        SpreadsBy::Gpu => SpreadBy::Accelerator,
+        SpreadsBy::Region => SpreadBy::Region,
+        SpreadsBy::Zone => SpreadBy::Zone,
+    };
+    let spreads = spreads_by(&market.snapshot, wanted.as_deref(), by);
     if app.out.json {
         let shapes: Vec<SpreadShape<'_>> = spreads.iter().map(SpreadShape::from).collect();
         app.out.document(&shapes)?;
@@ -25,6 +30,7 @@ pub async fn run(app: &App, args: &SpreadsArgs) -> Outcome {
     // Each figure says which statistic it is, over what: a minimum and a median under one head once misled people.
     let mut table = Table::new(vec![
         Column::new("GPU"),
+        Column::new("PLACE"),
         Column::new("OFFERS").right().leaves(3),
         Column::new("MIN $/GPU-H").right(),
         Column::new("AT").cut_to(16).leaves(1),
@@ -44,6 +50,7 @@ pub async fn run(app: &App, args: &SpreadsArgs) -> Outcome {
         };
         table.row(vec![
             Cell::new(spread.accelerator.as_str()),
+            spread.place.as_ref().map_or_else(|| Cell::new("all"), |p| Cell::new(p.to_string())),
             Cell::new(all.offers.to_string()),
             rate(all.min.as_ref()),
             at(all.min.as_ref()),

@@ -62,6 +62,9 @@ impl<'o> From<&'o Offer> for OfferShape<'o> {
 #[derive(Debug, Serialize)]
 pub struct SpreadShape<'s> {
     accelerator: &'s str,
+    provider: Option<&'s str>,
+    region: Option<&'s str>,
+    zone: Option<&'s str>,
     #[serde(flatten)]
     all: FiguresShape<'s>,
     on_demand: FiguresShape<'s>,
@@ -85,6 +88,9 @@ impl<'s> From<&'s Spread> for SpreadShape<'s> {
     fn from(spread: &'s Spread) -> Self {
         Self {
             accelerator: spread.accelerator.as_str(),
+            provider: spread.place.as_ref().map(|p| p.provider.as_str()),
+            region: spread.place.as_ref().map(|p| p.region.as_str()),
+            zone: spread.place.as_ref().and_then(|p| p.zone.as_ref()).map(AsRef::as_ref),
             all: FiguresShape::from(&spread.all),
             on_demand: FiguresShape::from(&spread.on_demand),
             spot: FiguresShape::from(&spread.spot),

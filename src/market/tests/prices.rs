@@ -63,6 +63,28 @@ fn b11_the_whole_spread_is_told_by_purchase_and_not_only_the_cheapest() {
 }
 
 #[test]
+fn b11_the_spread_is_told_for_each_region_and_zone_too() {
+    let snapshot = Snapshot::from_offers(t(0), p4d());
+    let told = |by| -> Vec<(String, usize, Option<GpuHourlyRate>, Option<GpuHourlyRate>)> {
+        let one = |s: Spread| {
+            let (min, max) = (price(s.spot.min.as_ref()), price(s.spot.max.as_ref()));
+            (s.place.expect("a place").to_string(), s.all.offers, min, max)
+        };
+        spreads_by(&snapshot, None, by).into_iter().map(one).collect()
+    };
+    let dollars = |usd: f64| Some(per_gpu(usd / 8.0));
+    let regions = told(SpreadBy::Region);
+    assert_eq!(regions.len(), 3);
+    assert_eq!(regions[0], ("aws/us-east-1".into(), 4, dollars(2.47), dollars(8.19)));
+    assert_eq!(regions[1], ("aws/us-east-2".into(), 3, dollars(6.04), dollars(21.85)));
+    assert_eq!(regions[2], ("aws/us-west-2".into(), 1, None, None));
+    let zones = told(SpreadBy::Zone);
+    assert_eq!(zones.iter().map(|z| z.1).sum::<usize>(), 8, "no offer is lost or told twice");
+    assert_eq!(zones.len(), 6);
+    assert!(zones.iter().all(|z| z.2 == z.3), "one spot price in a zone");
+}
+
+#[test]
 fn b12_each_figure_is_what_its_name_says() {
     let all = spreads(&Snapshot::from_offers(t(0), p4d()), None).remove(0).all;
     assert_eq!((all.unpriced, all.unavailable, all.stale), (1, 1, 1));
