@@ -154,7 +154,7 @@ fn azure(app: &App) -> Result<Connected, Absent> {
     if settings.enabled == Some(false) {
         return Err(switched_off("azure"));
     }
-    crate::provider::azure::connect(&settings, Arc::new(SystemClock)).map(Connected::read_only).map(decorated)
+    crate::provider::azure::connect(&settings, Arc::new(SystemClock)).map(decorated)
 }
 #[cfg(not(feature = "azure"))]
 fn azure(_: &App) -> Result<Connected, Absent> {

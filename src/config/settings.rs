@@ -139,6 +139,9 @@ impl Patch {
             providers.problem_at(r, &format!("aws.{key}"), &message);
         }
         let azure: AzureSettings = providers.whole_section(r, "azure");
+        for (key, message) in azure.problems() {
+            providers.problem_at(r, &format!("azure.{key}"), &message);
+        }
         let gcp: GcpSettings = providers.whole_section(r, "gcp");
         for (cloud, url) in [("azure", &azure.endpoint_url), ("gcp", &gcp.endpoint_url)] {
             if let Some(why) = url.as_deref().and_then(endpoint_problem) {

@@ -1,6 +1,9 @@
 //! Azure's codes, classed once.
 
+use std::time::Duration;
+
 use azure_core::error::ErrorKind;
+use serde::Deserialize;
 
 use super::error;
 use crate::domain::{ErrorClass, ProviderError, ProviderId};
@@ -50,29 +53,60 @@ fn class_of(status: u16, code: &str, message: &str) -> ErrorClass {
     }
 }
 
-/// A refusal by HTTP status, code and text, classed.
-pub(super) fn refused(
-    provider: &ProviderId,
-    operation: &str,
+/// A refusal as it came: the crate's own error keeps neither request id nor wait.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("HTTP {status} {code}: {message}")]
+pub(super) struct Refused {
     status: u16,
     code: String,
     message: String,
-) -> ProviderError {
-    let mut classed = ProviderError::new(class_of(status, &code, &message), provider, operation, message);
-    classed.code = if code.is_empty() { format!("HTTP {status}") } else { code };
-    classed
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
 }
 
-/// An error of the management crate, classed.
-pub(super) fn classify(provider: &ProviderId, operation: &str, e: &azure_core::Error) -> ProviderError {
-    match e.kind() {
-        ErrorKind::HttpResponse { status, error_code } => {
-            let http = e.as_http_error();
-            let code =
-                error_code.clone().or_else(|| http.and_then(|h| h.error_code().map(str::to_owned))).unwrap_or_default();
-            let message = http.and_then(|h| h.error_message().map(str::to_owned)).unwrap_or_else(|| e.to_string());
-            refused(provider, operation, u16::from(*status), code, message)
+/// The body of a refusal, in the resource manager's words.
+#[derive(Deserialize, Default)]
+struct Body {
+    #[serde(default)]
+    error: Words,
+}
+
+#[derive(Deserialize, Default)]
+struct Words {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl Refused {
+    /// From status, headers and body.
+    pub(super) fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -> Self {
+        let Body { error: Words { code, message } } = serde_json::from_slice(body).unwrap_or_default();
+        Self {
+            status,
+            message: if message.is_empty() { format!("HTTP {status}") } else { message },
+            code,
+            request_id: header("x-ms-request-id"),
+            retry_after: header("retry-after").and_then(|s| s.parse().ok()).map(Duration::from_secs),
         }
+    }
+}
+
+/// An error of the management crate or of the transport under it, classed.
+pub(super) fn classify(provider: &ProviderId, operation: &str, e: &azure_core::Error) -> ProviderError {
+    if let Some(refused) = e.get_ref().and_then(|inner| inner.downcast_ref::<Refused>()).cloned() {
+        let Refused { status, code, message, request_id, retry_after } = refused;
+        let class = class_of(status, &code, &message);
+        let code = if code.is_empty() { format!("HTTP {status}") } else { code };
+        return ProviderError {
+            code,
+            request_id,
+            retry_after,
+            ..ProviderError::new(class, provider, operation, message)
+        };
+    }
+    match e.kind() {
         // The text of a credential error may quote what was sent: only its kind travels.
         ErrorKind::Credential => error(
             ErrorClass::Auth,

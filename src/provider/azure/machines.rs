@@ -1,8 +1,9 @@
 //! Virtual machines → instances. Azure's state is two words: how the request went, and whether the machine has power.
 
-use super::rows::Machine;
-use crate::domain::{Instance, InstanceState, Location, Purchase, Zone};
-use crate::provider::mark;
+use super::error;
+use super::rows::{Machine, Status};
+use crate::domain::{ErrorClass, Instance, InstanceState, Location, Purchase, Zone};
+use crate::provider::{InstanceRef, Result, mark};
 
 /// The one state for Azure's two. `stopped` still bills in full, only `deallocated` keeps just the disk.
 pub(super) fn state(provisioning: &str, power: Option<&str>) -> InstanceState {
@@ -33,6 +34,22 @@ pub(super) fn group_and_name(id: &str) -> Option<(&str, &str)> {
     }
 }
 
+/// The same of a machine that is to be acted on.
+pub(super) fn named<'a>(target: &'a InstanceRef, operation: &str) -> Result<(&'a str, &'a str)> {
+    group_and_name(target.id.as_str())
+        .ok_or_else(|| error(ErrorClass::Invalid, operation, format!("'{}' is no id of a virtual machine", target.id)))
+}
+
+/// Why it failed, in Azure's words: the state `ProvisioningState/failed/AllocationFailed` with its text.
+fn failure(statuses: &[Status]) -> Option<String> {
+    let of = |s: &Status| {
+        let code = s.code.as_deref()?.strip_prefix("ProvisioningState/failed")?.trim_start_matches('/').to_owned();
+        let text = s.message.as_deref().unwrap_or_default();
+        Some(if code.is_empty() { text.to_owned() } else { format!("{code}: {text}") })
+    };
+    statuses.iter().find_map(of)
+}
+
 /// One machine; `None` for a row without an id, which no operation could name.
 pub(super) fn read(machine: &Machine) -> Option<Instance> {
     let id = machine.id.as_deref().filter(|i| !i.is_empty())?;
@@ -59,7 +76,7 @@ pub(super) fn read(machine: &Machine) -> Option<Instance> {
         token: None,
         mark: mark::from_tags(tag),
         preemption_notice: None,
-        reason: None,
+        reason: properties.and_then(|p| failure(&p.instance_view.as_ref()?.statuses)),
     })
 }
 

@@ -1,8 +1,8 @@
-//! Microsoft Azure, watching only: what is offered where and under which restrictions, and what runs under our mark.
+//! Microsoft Azure: what is offered where and under which restrictions, what runs under our mark, and, where a resource
+//! group and a key are configured, launch and terminate.
 //!
 //! The management crate is the last of its line and speaks `azure_core` 0.21; credentials come from the maintained
-//! `azure_identity` through [`credentials`]. Its `create_or_update` repeats the PUT at every poll, so acting is not built
-//! on it: this adapter has no acting half, and says so in its capabilities.
+//! `azure_identity` through [`credentials`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,16 @@ use azure_mgmt_compute::package_2024_07_01::Client;
 use pages::{List, Pages};
 
 use super::published::Published;
-use super::{Absent, Capabilities, Finding, InstanceRef, Offerings, Provider, Result, Support};
+use super::{
+    Absent, Capabilities, Connected, Finding, FindingStatus, InstanceRef, LaunchRequest, Offerings, Operator, Provider,
+    Result, Support, Termination,
+};
 use crate::config::azure::AzureSettings;
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 
 mod credentials;
 mod errors;
+mod launch;
 mod machines;
 mod pages;
 mod rows;
@@ -30,22 +34,30 @@ pub struct Azure {
     id: ProviderId,
     capabilities: Capabilities,
     subscription: String,
-    regions: Vec<String>,
-    endpoint: Option<String>,
+    settings: AzureSettings,
     client: Client,
     pages: Pages,
     published: Published,
     clock: Arc<dyn Clock>,
 }
 
+/// Why nothing can be launched.
+const NOT_SET_UP: &str = "launching needs resource_group and ssh_public_key under [providers.azure]";
+
 fn absent(reason: &str, remedy: &str) -> Absent {
     Absent { provider: "azure".into(), reason: reason.to_owned(), remedy: remedy.to_owned() }
 }
 
 /// The adapter for these settings. Touches no network; a token is fetched at the first call.
-pub fn connect(settings: &AzureSettings, clock: Arc<dyn Clock>) -> std::result::Result<Arc<Azure>, Absent> {
+/// It has an acting half where all that a machine needs is configured.
+pub fn connect(settings: &AzureSettings, clock: Arc<dyn Clock>) -> std::result::Result<Connected, Absent> {
     let credential = credentials::from_settings(settings)?;
-    Azure::with_credential(settings, credential, clock).map(Arc::new)
+    let azure = Arc::new(Azure::with_credential(settings, credential, clock)?);
+    Ok(if azure.capabilities.launch_token == Support::Yes {
+        Connected::full(azure)
+    } else {
+        Connected::read_only(azure)
+    })
 }
 
 impl Azure {
@@ -83,20 +95,19 @@ impl Azure {
             .transport(azure_core::TransportOptions::new(transport))
             .build()
             .map_err(unmade)?;
-        let acting = "gpudeck watches Azure and does not act on it yet";
+        let acts = settings.resource_group.is_some() && settings.ssh_public_key.is_some();
         Ok(Self {
             id: "azure".into(),
             capabilities: Capabilities {
-                launch_token: Support::No(acting.into()),
+                launch_token: if acts { Support::Yes } else { Support::No(NOT_SET_UP.into()) },
                 spot: Support::No("spot prices are not read from Azure yet".into()),
                 zones: Support::Yes,
                 live_prices: Support::No("prices are those of the published table".into()),
                 stock: Support::No("Azure states restrictions, not stock".into()),
-                max_instances_per_request: 0,
+                max_instances_per_request: u32::from(acts),
             },
             subscription,
-            regions: settings.regions.clone(),
-            endpoint: settings.endpoint_url.clone(),
+            settings: settings.clone(),
             client,
             pages,
             published: Published::of("azure"),
@@ -137,7 +148,7 @@ impl Provider for Azure {
     }
 
     fn endpoint(&self) -> Option<String> {
-        self.endpoint.clone()
+        self.settings.endpoint_url.clone()
     }
 
     async fn check(&self) -> Vec<Finding> {
@@ -145,18 +156,39 @@ impl Provider for Azure {
         let answer = self.machines().await.map(|machines| {
             format!("subscription {}: {} virtual machines can be read", self.subscription, machines.len())
         });
-        vec![Finding::credentials(
+        let credentials = Finding::credentials(
             answer,
             "Log in (`az login`) or renew the service principal; it needs Reader on the subscription.",
-        )]
+        );
+        let launching = match &self.capabilities.launch_token {
+            Support::Yes => Finding {
+                check: "launching".into(),
+                status: FindingStatus::Ok,
+                detail: format!(
+                    "in the resource group {}",
+                    self.settings.resource_group.as_deref().unwrap_or_default()
+                ),
+                remedy: String::new(),
+            },
+            Support::No(why) => Finding {
+                check: "launching".into(),
+                status: FindingStatus::Warn,
+                detail: why.clone(),
+                remedy: "`gpudeck config init` writes a sample of both keys.".into(),
+            },
+        };
+        vec![credentials, launching]
     }
 
     async fn offerings(&self) -> Result<Offerings> {
         let now = self.clock.now();
-        let mut offerings = Offerings { complete: self.regions.is_empty(), ..Offerings::default() };
+        let mut offerings = Offerings { complete: self.settings.regions.is_empty(), ..Offerings::default() };
         // One region a call where regions are named: the filter cuts megabytes. Else one paged call for all.
-        let scopes: Vec<Option<&String>> =
-            if self.regions.is_empty() { vec![None] } else { self.regions.iter().map(Some).collect() };
+        let scopes: Vec<Option<&String>> = if self.settings.regions.is_empty() {
+            vec![None]
+        } else {
+            self.settings.regions.iter().map(Some).collect()
+        };
         let mut answered = false;
         for scope in scopes {
             let list = List {
@@ -195,18 +227,9 @@ impl Provider for Azure {
 
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
         let mut found = Vec::new();
-        for InstanceRef { id, .. } in ids {
-            let Some((group, name)) = machines::group_and_name(id.as_str()) else {
-                let message = format!("'{id}' is no id of a virtual machine");
-                return Err(error(ErrorClass::Invalid, "VirtualMachines_Get", message));
-            };
-            let get = self.client.virtual_machines_client().get(group, name, self.subscription.clone());
-            let answer = get.expand("instanceView").send().await.map(Into::into);
-            match self.pages.read::<rows::Machine>("VirtualMachines_Get", answer).await {
-                Ok(row) => found.extend(machines::read(&row)),
-                Err(error) if error.class == ErrorClass::NotFound => {}
-                Err(error) => return Err(error),
-            }
+        for target in ids {
+            let (group, name) = machines::named(target, "VirtualMachines_Get")?;
+            found.extend(self.machine(group, name).await?);
         }
         Ok(found)
     }
@@ -214,6 +237,17 @@ impl Provider for Azure {
     async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
         let machines = self.machines().await?;
         Ok(machines.into_iter().filter(|i| i.mark.as_ref() == Some(mark)).collect())
+    }
+}
+
+#[async_trait]
+impl Operator for Azure {
+    async fn launch(&self, request: &LaunchRequest) -> Result<Instance> {
+        self.create(request).await
+    }
+
+    async fn terminate(&self, target: &InstanceRef) -> Result<Termination> {
+        self.delete(target).await
     }
 }
 

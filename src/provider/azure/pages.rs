@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use azure_core::auth::TokenCredential;
-use azure_core::headers::{AUTHORIZATION, HeaderName};
+use azure_core::headers::AUTHORIZATION;
 use azure_core::{HttpClient as _, Method, Request, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -42,21 +41,6 @@ struct Page {
     value: Vec<Value>,
     #[serde(rename = "nextLink")]
     next: Option<String>,
-}
-
-/// What is wrong, in the resource manager's words.
-#[derive(Deserialize, Default)]
-struct Refusal {
-    #[serde(default)]
-    error: Reason,
-}
-
-#[derive(Deserialize, Default)]
-struct Reason {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
 }
 
 impl Pages {
@@ -94,21 +78,22 @@ impl Pages {
         operation: &str,
         answer: azure_core::Result<Response>,
     ) -> Result<T> {
+        let (_, read) = self.body(operation, answer).await?;
+        serde_json::from_slice(&read)
+            .map_err(|e| super::error(ErrorClass::Transient, operation, format!("the answer cannot be read: {e}")))
+    }
+
+    /// How a request without an answer of its own was accepted.
+    pub(super) async fn accepted(&self, operation: &str, answer: azure_core::Result<Response>) -> Result<StatusCode> {
+        Ok(self.body(operation, answer).await?.0)
+    }
+
+    /// What came with a success; the transport makes an error of everything else.
+    async fn body(&self, operation: &str, answer: azure_core::Result<Response>) -> Result<(StatusCode, Vec<u8>)> {
         let classify = |e: &azure_core::Error| errors::classify(&self.id, operation, e);
-        let (status, headers, body) = answer.map_err(|e| classify(&e))?.deconstruct();
+        let (status, _, body) = answer.map_err(|e| classify(&e))?.deconstruct();
         let read = body.collect().await.map_err(|e| classify(&e))?;
-        if status == StatusCode::Ok {
-            return serde_json::from_slice(&read).map_err(|e| {
-                super::error(ErrorClass::Transient, operation, format!("the answer cannot be read: {e}"))
-            });
-        }
-        let Refusal { error: Reason { code, message } } = serde_json::from_slice(&read).unwrap_or_default();
-        let message = if message.is_empty() { format!("HTTP {}", u16::from(status)) } else { message };
-        let mut error = errors::refused(&self.id, operation, u16::from(status), code, message);
-        let text = |name: &'static str| headers.get_optional_string(&HeaderName::from_static(name));
-        error.request_id = text("x-ms-request-id");
-        error.retry_after = text("retry-after").and_then(|s| s.parse().ok()).map(Duration::from_secs);
-        Err(error)
+        Ok((status, read.to_vec()))
     }
 
     /// The transport lets it go nowhere but to the configured address.

@@ -104,4 +104,26 @@ pub(super) struct InstanceView {
 #[serde(default)]
 pub(super) struct Status {
     pub(super) code: Option<String>,
+    pub(super) message: Option<String>,
+}
+
+#[derive(Deserialize, Debug, Default)]
+#[serde(default)]
+pub(super) struct Network {
+    pub(super) location: Option<String>,
+    #[serde(deserialize_with = "null_is_empty")]
+    pub(super) properties: NetworkProperties,
+}
+
+#[derive(Deserialize, Debug, Default)]
+#[serde(default)]
+pub(super) struct NetworkProperties {
+    #[serde(deserialize_with = "null_is_empty")]
+    pub(super) subnets: Vec<Subnet>,
+}
+
+#[derive(Deserialize, Debug, Default)]
+#[serde(default)]
+pub(super) struct Subnet {
+    pub(super) id: Option<String>,
 }

@@ -8,6 +8,7 @@ use azure_core::headers::{HeaderName, HeaderValue, Headers};
 use azure_core::{Body, HttpClient, Request, Response, StatusCode, Url};
 use futures_util::stream;
 
+use super::errors::Refused;
 use crate::config::limits::{AZURE_CALL_TIMEOUT, AZURE_MAX_BODY_BYTES};
 
 /// Calls go to one origin only.
@@ -67,6 +68,11 @@ impl HttpClient for Transport {
                 return Err(Error::message(ErrorKind::DataConversion, "the answer is larger than any real one"));
             }
             body.extend_from_slice(&chunk);
+        }
+        if !status.is_success() {
+            let text = |name: &str| answer.headers().get(name)?.to_str().ok().map(str::to_owned);
+            let refused = Refused::read(u16::from(status), text, &body);
+            return Err(Error::new(ErrorKind::HttpResponse { status, error_code: None }, refused));
         }
         let body = stream::once(async move { Ok(body.into()) });
         Ok(Response::new(status, Headers::from(headers), Box::pin(body)))
