@@ -167,7 +167,7 @@ fn gcp(app: &App) -> Result<Connected, Absent> {
     if settings.enabled == Some(false) {
         return Err(switched_off("gcp"));
     }
-    crate::provider::gcp::connect(&settings, Arc::new(SystemClock)).map(Connected::read_only).map(decorated)
+    crate::provider::gcp::connect(&settings, Arc::new(SystemClock)).map(decorated)
 }
 #[cfg(not(feature = "gcp"))]
 fn gcp(_: &App) -> Result<Connected, Absent> {

@@ -347,6 +347,9 @@ pub const CIRCUIT_OPEN_MAX: Duration = Duration::from_mins(5);
 /// One call to Azure. Its list of sizes for every region takes tens of seconds on a bad day.
 pub const AZURE_CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The longest start-up script that Google takes: one metadata value.
+pub const GCP_USER_DATA_BYTES: usize = 256 * 1024;
+
 /// The longest start-up script that Azure takes: 65,535 bytes, before they are written as text.
 pub const AZURE_USER_DATA_BYTES: usize = 65_535;
 

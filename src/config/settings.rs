@@ -143,6 +143,9 @@ impl Patch {
             providers.problem_at(r, &format!("azure.{key}"), &message);
         }
         let gcp: GcpSettings = providers.whole_section(r, "gcp");
+        for (key, message) in gcp.problems() {
+            providers.problem_at(r, &format!("gcp.{key}"), &message);
+        }
         for (cloud, url) in [("azure", &azure.endpoint_url), ("gcp", &gcp.endpoint_url)] {
             if let Some(why) = url.as_deref().and_then(endpoint_problem) {
                 providers.problem_at(r, &format!("{cloud}.endpoint_url"), why);

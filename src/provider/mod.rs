@@ -22,7 +22,7 @@ pub mod decorators;
 pub mod gcp;
 pub mod mark;
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
-mod published;
+pub mod published;
 pub mod sim;
 
 use std::sync::Arc;
@@ -179,6 +179,21 @@ impl Finding {
                 status: FindingStatus::Fail,
                 detail: error.to_string(),
                 remedy: if error.class == ErrorClass::Auth { login } else { error.remedy() }.to_owned(),
+            },
+        }
+    }
+
+    /// Whether machines can be launched, with what is set up for it, or what is missing.
+    #[cfg(any(feature = "azure", feature = "gcp"))]
+    fn launching(capabilities: &Capabilities, setup: String) -> Self {
+        let check = "launching".to_owned();
+        match &capabilities.launch_token {
+            Support::Yes => Self { check, status: FindingStatus::Ok, detail: setup, remedy: String::new() },
+            Support::No(why) => Self {
+                check,
+                status: FindingStatus::Warn,
+                detail: why.clone(),
+                remedy: "`gpudeck config init` writes a sample of what is needed.".to_owned(),
             },
         }
     }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::catalogue::Catalogue;
 use crate::domain::observation::PriceStatement;
-use crate::domain::{HourlyRate, InstanceType, Observation, Region, Shape};
+use crate::domain::{HourlyRate, InstanceType, Observation, Purchase, Region, Shape};
 
 /// Shapes, on-demand prices and interruption frequencies of one provider.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,7 @@ pub struct Published {
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     on_demand: Option<HourlyRate>,
+    spot: Option<HourlyRate>,
     interruptions_per_day: Option<f64>,
 }
 
@@ -35,6 +36,7 @@ impl Published {
             let line = made.lines.entry((row.region.clone(), kind.clone())).or_default();
             // Zones of a region have one on-demand price; a list that disagrees with itself is taken at its dearest.
             line.on_demand = line.on_demand.max(row.on_demand);
+            line.spot = line.spot.max(row.spot);
             line.interruptions_per_day = line.interruptions_per_day.or(row.interruptions_per_day);
         }
         made
@@ -44,7 +46,7 @@ impl Published {
     pub fn new(date: DateTime<Utc>, prices: impl IntoIterator<Item = (Region, InstanceType, HourlyRate)>) -> Self {
         let lines = prices
             .into_iter()
-            .map(|(region, kind, rate)| ((region, kind), Line { on_demand: Some(rate), interruptions_per_day: None }))
+            .map(|(region, kind, rate)| ((region, kind), Line { on_demand: Some(rate), ..Line::default() }))
             .collect();
         Self { date, lines, ..Self::default() }
     }
@@ -62,6 +64,15 @@ impl Published {
     /// The on-demand price of one instance; `None` where no list has one.
     pub fn on_demand(&self, region: &Region, kind: &InstanceType) -> Option<HourlyRate> {
         self.line(region, kind).on_demand
+    }
+
+    /// The price of one instance, on spot the dearest of the region's zones; `None` where no list has one.
+    pub fn price(&self, purchase: Purchase, region: &Region, kind: &InstanceType) -> Option<HourlyRate> {
+        match purchase {
+            Purchase::OnDemand => self.line(region, kind).on_demand,
+            Purchase::Spot => self.line(region, kind).spot,
+            Purchase::Reserved => None,
+        }
     }
 
     /// How often a spot instance is taken away a day.

@@ -14,8 +14,8 @@ use pages::{List, Pages};
 
 use super::published::Published;
 use super::{
-    Absent, Capabilities, Connected, Finding, FindingStatus, InstanceRef, LaunchRequest, Offerings, Operator, Provider,
-    Result, Support, Termination,
+    Absent, Capabilities, Connected, Finding, InstanceRef, LaunchRequest, Offerings, Operator, Provider, Result,
+    Support, Termination,
 };
 use crate::config::azure::AzureSettings;
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
@@ -160,24 +160,8 @@ impl Provider for Azure {
             answer,
             "Log in (`az login`) or renew the service principal; it needs Reader on the subscription.",
         );
-        let launching = match &self.capabilities.launch_token {
-            Support::Yes => Finding {
-                check: "launching".into(),
-                status: FindingStatus::Ok,
-                detail: format!(
-                    "in the resource group {}",
-                    self.settings.resource_group.as_deref().unwrap_or_default()
-                ),
-                remedy: String::new(),
-            },
-            Support::No(why) => Finding {
-                check: "launching".into(),
-                status: FindingStatus::Warn,
-                detail: why.clone(),
-                remedy: "`gpudeck config init` writes a sample of both keys.".into(),
-            },
-        };
-        vec![credentials, launching]
+        let setup = format!("in the resource group {}", self.settings.resource_group.as_deref().unwrap_or_default());
+        vec![credentials, Finding::launching(&self.capabilities, setup)]
     }
 
     async fn offerings(&self) -> Result<Offerings> {

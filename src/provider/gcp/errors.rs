@@ -15,6 +15,7 @@ const WORDS: &[(&str, ErrorClass)] = &[
     ("IAM_PERMISSION_DENIED", ErrorClass::Auth),
     ("accessNotConfigured", ErrorClass::Auth),
     ("RESOURCE_NOT_READY", ErrorClass::Conflict),
+    ("RESOURCE_ALREADY_EXISTS", ErrorClass::Conflict),
     ("alreadyExists", ErrorClass::Conflict),
 ];
 
@@ -49,6 +50,19 @@ pub(super) fn classify(provider: &ProviderId, operation: &str, e: &Error) -> Pro
     let message = e.status().map_or_else(|| text.clone(), |s| s.message.clone());
     let code = e.status().map(|s| format!("{:?}", s.code)).or_else(|| status.map(|s| format!("HTTP {s}")));
     ProviderError::new(class_of(status, &text), provider, operation, message).code(code.unwrap_or_default())
+}
+
+/// An error of an operation that was accepted first, classed by its own code.
+pub(super) fn of_operation(
+    provider: &ProviderId,
+    operation: &str,
+    status: Option<i32>,
+    code: String,
+    message: String,
+) -> ProviderError {
+    // Without a status only the code speaks, and one that is not known is unknown.
+    let status = status.and_then(|s| u16::try_from(s).ok()).or(Some(0));
+    ProviderError::new(class_of(status, &code), provider, operation, message).code(code)
 }
 
 /// A client that could not be made.

@@ -45,7 +45,7 @@ pub(super) fn read(
         *offerings.skipped.entry("a zone without a region".into()).or_default() += 1;
         return;
     };
-    if !gcp.regions.is_empty() && !gcp.regions.iter().any(|r| region == r.as_str()) {
+    if !gcp.settings.regions.is_empty() && !gcp.settings.regions.iter().any(|r| region == r.as_str()) {
         return;
     }
     if let Some(code) = scope.warning.as_ref().and_then(|w| w.code.as_ref()).and_then(|c| c.name())

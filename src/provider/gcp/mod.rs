@@ -1,4 +1,5 @@
-//! Google Compute Engine, watching only: accelerator machine types by zone, and what runs under our mark.
+//! Google Compute Engine: accelerator machine types by zone, what runs under our mark, and, where an image is configured,
+//! launch and terminate.
 //!
 //! N1 machines with attached GPUs are not listed: their GPU is not part of the type. Nothing here says what is in stock;
 //! a type that is listed in a zone may well be sold out there.
@@ -7,17 +8,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use google_cloud_auth::credentials::Credentials;
-use google_cloud_compute_v1::client::{Instances, MachineTypes};
+use google_cloud_compute_v1::client::{Instances, MachineTypes, ZoneOperations};
 use google_cloud_gax::paginator::ItemPaginator as _;
 use google_cloud_gax::retry_policy::{Aip194Strict, RetryPolicyExt as _};
 use tokio::sync::OnceCell;
 
 use super::published::Published;
-use super::{Absent, Capabilities, Finding, InstanceRef, Offerings, Provider, Result, Support};
+use super::{
+    Absent, Capabilities, Connected, Finding, InstanceRef, LaunchRequest, Offerings, Operator, Provider, Result,
+    Support, Termination,
+};
 use crate::config::gcp::GcpSettings;
 use crate::domain::{Clock, Instance, Mark, ProviderId, Region};
 
 mod errors;
+mod launch;
 mod machine_types;
 mod machines;
 
@@ -29,21 +34,25 @@ pub struct Gcp {
     id: ProviderId,
     capabilities: Capabilities,
     project: String,
-    regions: Vec<String>,
-    endpoint: Option<String>,
+    settings: GcpSettings,
     credentials: Option<Credentials>,
     machine_types: OnceCell<MachineTypes>,
     instances: OnceCell<Instances>,
+    operations: OnceCell<ZoneOperations>,
     published: Published,
     clock: Arc<dyn Clock>,
 }
+
+/// Why nothing can be launched.
+const NOT_SET_UP: &str = "launching needs image under [providers.gcp]";
 
 fn absent(reason: &str, remedy: &str) -> Absent {
     Absent { provider: "gcp".into(), reason: reason.to_owned(), remedy: remedy.to_owned() }
 }
 
-/// The adapter for these settings. Touches no network; clients are made at the first call.
-pub fn connect(settings: &GcpSettings, clock: Arc<dyn Clock>) -> std::result::Result<Arc<Gcp>, Absent> {
+/// The adapter for these settings. Touches no network; clients are made at the first call. It has an acting half where
+/// all that a machine needs is configured.
+pub fn connect(settings: &GcpSettings, clock: Arc<dyn Clock>) -> std::result::Result<Connected, Absent> {
     // Without the file the library would ask the metadata server, and a laptop would wait for an answer that never comes.
     if !settings.credentials_file.as_ref().is_some_and(|f| f.is_file()) {
         return Err(absent(
@@ -51,7 +60,8 @@ pub fn connect(settings: &GcpSettings, clock: Arc<dyn Clock>) -> std::result::Re
             "Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS.",
         ));
     }
-    Gcp::new(settings, None, clock).map(Arc::new)
+    let gcp = Arc::new(Gcp::new(settings, None, clock)?);
+    Ok(if gcp.capabilities.launch_token == Support::Yes { Connected::full(gcp) } else { Connected::read_only(gcp) })
 }
 
 impl Gcp {
@@ -67,22 +77,23 @@ impl Gcp {
                 "Set project in [providers.gcp] of the configuration, or GOOGLE_CLOUD_PROJECT.",
             )
         })?;
+        let acts = settings.image.is_some();
         Ok(Self {
             id: "gcp".into(),
             capabilities: Capabilities {
-                launch_token: Support::No("gpudeck watches Google Cloud and does not act on it yet".into()),
+                launch_token: if acts { Support::Yes } else { Support::No(NOT_SET_UP.into()) },
                 spot: Support::No("spot prices are not read from Google Cloud yet".into()),
                 zones: Support::Yes,
                 live_prices: Support::No("prices are those of the published table".into()),
                 stock: Support::No("a type that is listed may be sold out".into()),
-                max_instances_per_request: 0,
+                max_instances_per_request: u32::from(acts),
             },
             project,
-            regions: settings.regions.clone(),
-            endpoint: settings.endpoint_url.clone(),
+            settings: settings.clone(),
             credentials,
             machine_types: OnceCell::new(),
             instances: OnceCell::new(),
+            operations: OnceCell::new(),
             published: Published::of("gcp"),
             clock,
         })
@@ -93,7 +104,37 @@ impl Gcp {
             .get_or_try_init(|| async {
                 // One attempt: decorators repeat; the client's own policy goes on for most of a minute.
                 let mut builder = MachineTypes::builder().with_retry_policy(Aip194Strict.with_attempt_limit(1));
-                if let Some(url) = &self.endpoint {
+                if let Some(url) = &self.settings.endpoint_url {
+                    builder = builder.with_endpoint(url);
+                }
+                if let Some(credentials) = &self.credentials {
+                    builder = builder.with_credentials(credentials.clone());
+                }
+                builder.build().await.map_err(|e| errors::build(&self.id, &e.to_string()))
+            })
+            .await
+    }
+
+    async fn client(&self) -> Result<&Instances> {
+        self.instances
+            .get_or_try_init(|| async {
+                let mut builder = Instances::builder().with_retry_policy(Aip194Strict.with_attempt_limit(1));
+                if let Some(url) = &self.settings.endpoint_url {
+                    builder = builder.with_endpoint(url);
+                }
+                if let Some(credentials) = &self.credentials {
+                    builder = builder.with_credentials(credentials.clone());
+                }
+                builder.build().await.map_err(|e| errors::build(&self.id, &e.to_string()))
+            })
+            .await
+    }
+
+    async fn operations(&self) -> Result<&ZoneOperations> {
+        self.operations
+            .get_or_try_init(|| async {
+                let mut builder = ZoneOperations::builder().with_retry_policy(Aip194Strict.with_attempt_limit(1));
+                if let Some(url) = &self.settings.endpoint_url {
                     builder = builder.with_endpoint(url);
                 }
                 if let Some(credentials) = &self.credentials {
@@ -105,19 +146,7 @@ impl Gcp {
     }
 
     async fn machines(&self) -> Result<Vec<Instance>> {
-        let client = self
-            .instances
-            .get_or_try_init(|| async {
-                let mut builder = Instances::builder().with_retry_policy(Aip194Strict.with_attempt_limit(1));
-                if let Some(url) = &self.endpoint {
-                    builder = builder.with_endpoint(url);
-                }
-                if let Some(credentials) = &self.credentials {
-                    builder = builder.with_credentials(credentials.clone());
-                }
-                builder.build().await.map_err(|e| errors::build(&self.id, &e.to_string()))
-            })
-            .await?;
+        let client = self.client().await?;
         let mut found = Vec::new();
         // No partial success here: a list that lacks a zone would make its machines look gone.
         let mut items = client.aggregated_list().set_project(&self.project).by_item();
@@ -140,7 +169,7 @@ impl Provider for Gcp {
     }
 
     fn endpoint(&self) -> Option<String> {
-        self.endpoint.clone()
+        self.settings.endpoint_url.clone()
     }
 
     async fn check(&self) -> Vec<Finding> {
@@ -148,15 +177,17 @@ impl Provider for Gcp {
             .machines()
             .await
             .map(|machines| format!("project {}: {} instances can be read", self.project, machines.len()));
-        vec![Finding::credentials(
+        let credentials = Finding::credentials(
             answer,
             "Run `gcloud auth application-default login`; the account needs compute.instances.list.",
-        )]
+        );
+        let setup = format!("from {}", self.settings.image.as_deref().unwrap_or_default());
+        vec![credentials, Finding::launching(&self.capabilities, setup)]
     }
 
     async fn offerings(&self) -> Result<Offerings> {
         let now = self.clock.now();
-        let mut offerings = Offerings { complete: self.regions.is_empty(), ..Offerings::default() };
+        let mut offerings = Offerings { complete: self.settings.regions.is_empty(), ..Offerings::default() };
         let client = self.machine_types().await?;
         let mut items = client.aggregated_list().set_project(&self.project).set_filter(ACCELERATOR_FAMILIES).by_item();
         while let Some(item) = items.next().await {
@@ -173,11 +204,27 @@ impl Provider for Gcp {
     }
 
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
-        Ok(self.machines().await?.into_iter().filter(|i| ids.iter().any(|r| r.id == i.id)).collect())
+        let mut found = Vec::new();
+        for target in ids {
+            let (zone, name) = self.named(target, "instances.get")?;
+            found.extend(self.machine(zone, name).await?);
+        }
+        Ok(found)
     }
 
     async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
         Ok(self.machines().await?.into_iter().filter(|i| i.mark.as_ref() == Some(mark)).collect())
+    }
+}
+
+#[async_trait]
+impl Operator for Gcp {
+    async fn launch(&self, request: &LaunchRequest) -> Result<Instance> {
+        self.insert(request).await
+    }
+
+    async fn terminate(&self, target: &InstanceRef) -> Result<Termination> {
+        self.delete(target).await
     }
 }
 
