@@ -18,7 +18,9 @@ use engine::crash::Crash;
 use engine::fake_cloud::{Call, Fault, usd};
 use engine::*;
 use gpudeck::domain::job::Recovery;
-use gpudeck::domain::{ErrorClass, EventKind, GpuHourlyRate, InstanceState, JobState, Money, OperationKind, Purchase};
+use gpudeck::domain::{
+    ErrorClass, EventKind, FeedHealth, GpuHourlyRate, InstanceState, JobState, Money, OperationKind, Purchase,
+};
 use gpudeck::engine::{Engine, EngineError, EventFilter, Mode, Options, Wish};
 use gpudeck::provider::Connected;
 
@@ -611,6 +613,37 @@ async fn f1_cost_never_runs_backwards() {
     }
     let events = engine.events(&EventFilter { job: Some(job.id.clone()), ..EventFilter::default() }).await.unwrap();
     assert!(events.windows(2).all(|w| w.first().map(|e| e.seq) < w.last().map(|e| e.seq)));
+}
+
+/// How the feed of `aws` was seen to do, second by second.
+async fn health_of_aws(engine: &Engine, seconds: u64) -> Vec<FeedHealth> {
+    let mut seen = Vec::new();
+    for _ in 0..seconds {
+        after(1).await;
+        let state = engine.state().borrow().clone();
+        seen.extend(state.market.feeds().iter().filter(|f| f.provider == "aws").map(|f| f.health));
+    }
+    seen
+}
+
+/// One answer that stays out turns nothing stale, whatever the moment; two in a row do, and the next one heals it.
+#[tokio::test(start_paused = true)]
+async fn op14_one_missed_poll_never_turns_a_feed_stale() {
+    for seed in 1..=3 {
+        let bench = Bench::new();
+        let engine = bench.open(Mode::Live, seed).await;
+        after(70).await;
+        for _ in 0..6 {
+            bench.aws.rule(Call::Offerings, 1, Fault::Refuse(ErrorClass::Transient, "502"));
+            let seen = health_of_aws(&engine, 500).await;
+            assert!(seen.iter().all(|h| *h == FeedHealth::Live), "seed {seed}: {seen:?}");
+        }
+        assert!(told(&engine, EventKind::Feed).await.iter().all(|t| !t.contains("aws: stale")));
+        bench.aws.rule(Call::Offerings, 2, Fault::Refuse(ErrorClass::Transient, "502"));
+        let seen = health_of_aws(&engine, 700).await;
+        assert!(seen.contains(&FeedHealth::Stale), "seed {seed}: two are a fact");
+        assert_eq!(seen.last(), Some(&FeedHealth::Live), "seed {seed}");
+    }
 }
 
 /// Auth has expired and the figures are old: nothing is started on them until they are read again.

@@ -61,12 +61,39 @@ const QUICKEST: Duration = Duration::from_secs(1);
 pub(crate) async fn run(shared: Arc<Shared>, provider: ProviderId) {
     let mut failures = 0_u32;
     loop {
+        let asked = shared.now();
         let answered = shared.ask(&provider).await;
         failures = if answered { 0 } else { failures.saturating_add(1) };
-        let every = shared.limits.feed_every;
-        let pace = every.saturating_mul(1 << failures.min(10)).min(shared.limits.feed_backoff_max.max(every));
+        let beat = shared.real(shared.limits.feed_every).max(QUICKEST);
         // A tenth of jitter keeps several processes from asking in step.
-        let wait = pace.mul_f64(0.95 + 0.1 * shared.ids.fraction());
-        timer::wait(shared.real(wait).max(QUICKEST)).await;
+        let wait = pause(beat, failures, shared.real(shared.limits.feed_backoff_max));
+        let wait = wait.mul_f64(0.95 + 0.1 * shared.ids.fraction());
+        // From question to question: a slow answer does not make the next one late.
+        let spent = shared.real((shared.now() - asked).to_std().unwrap_or_default());
+        let rest = if failures == 1 { QUICKEST / 4 } else { beat / 4 };
+        timer::wait(wait.saturating_sub(spent).max(rest)).await;
+    }
+}
+
+/// Real: from one question to the next after so many failures in a row. One miss is a hiccup: the provider is asked again
+/// soon, so that the next answer comes before what is known counts as stale. From the second on it is not pressed.
+fn pause(beat: Duration, failures: u32, longest: Duration) -> Duration {
+    match failures {
+        0 => beat,
+        1 => beat / 4,
+        more => beat.saturating_mul(1 << (more - 1).min(10)).min(longest.max(beat)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn op14_one_miss_is_asked_about_soon_and_more_are_backed_off() {
+        let minute = Duration::from_mins(1);
+        let seconds: Vec<u64> = (0..8).map(|n| pause(minute, n, minute * 10).as_secs()).collect();
+        assert_eq!(seconds, [60, 15, 120, 240, 480, 600, 600, 600]);
+        assert_eq!(pause(minute, u32::MAX, Duration::ZERO), minute, "never quicker than the interval");
     }
 }
