@@ -646,6 +646,32 @@ async fn op14_one_missed_poll_never_turns_a_feed_stale() {
     }
 }
 
+/// A world that goes faster than providers may be asked: what they said counts for as long as it takes to ask again.
+#[tokio::test(start_paused = true)]
+async fn op13_op14_a_fast_world_turns_nothing_stale_and_launches() {
+    for speed in [121.0, 600.0, 20_000.0] {
+        let bench = Bench::at_speed(speed);
+        let mut options = bench.options(Mode::Live, 1, &Arc::new(Crash::never()));
+        options.limits.feed_every = Duration::from_mins(1);
+        let engine = Engine::start(options).await.expect("the engine starts");
+        let began = bench.clock.now();
+        let seen = health_of_aws(&engine, 40).await;
+        assert!(bench.clock.now() - began > chrono::Duration::hours(1));
+        assert!(seen.iter().all(|h| matches!(h, FeedHealth::Loading | FeedHealth::Live)), "at {speed}: {seen:?}");
+        let feeds = told(&engine, EventKind::Feed).await;
+        assert_eq!(feeds.len(), 2, "at {speed}, each feed says once that it is live: {feeds:?}");
+        // Old by the clock alone, and as new as can be.
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        let job = running(&engine, spec("fast", 1)).await;
+        let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+        assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated, "at {speed}");
+        // A provider that does not answer at all is told all the same.
+        bench.aws.rule(Call::Offerings, 1_000, Fault::Refuse(ErrorClass::Transient, "502"));
+        let seen = health_of_aws(&engine, 60).await;
+        assert!(seen.contains(&FeedHealth::Stale) && seen.last() == Some(&FeedHealth::Down), "at {speed}: {seen:?}");
+    }
+}
+
 /// Auth has expired and the figures are old: nothing is started on them until they are read again.
 #[tokio::test(start_paused = true)]
 async fn op13_nothing_is_started_on_old_figures() {

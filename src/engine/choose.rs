@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::driver::{Case, Driver, Next, event, steps};
+use super::feed::Pace;
 use super::reaction;
 use super::shared::{Shared, world};
 use super::token;
@@ -16,7 +17,7 @@ use crate::domain::{
     OperationKind, Plan, PlanId, ProviderId,
 };
 use crate::placement::plans::{self, Holding};
-use crate::placement::{Candidate, Context, Cooling, Ranking, Rules, place, place_by};
+use crate::placement::{Candidate, Context, Cooling, Ranking, Rules, place_by};
 use crate::store::{AttemptRow, IntentRow, IntentState, Phase, StoreError, Tx};
 
 /// Candidates to look through for one that is allowed. More than there are zones of any one machine.
@@ -26,7 +27,8 @@ impl Shared {
     /// Rank all places on the newest market, those too where nothing can be started now: to look at, not to act on.
     pub(crate) fn rank_all(&self, spec: &JobSpec, now: DateTime<Utc>, top: usize) -> Ranking {
         let snapshot = self.state.borrow().market.clone();
-        place(spec, &Context { snapshot: &snapshot, network: &self.network, now, cooling: &[], current: None }, top)
+        let context = Context { snapshot: &snapshot, network: &self.network, now, cooling: &[], current: None };
+        place_by(spec, &context, self.rules(), top)
     }
 
     /// Why nothing can be started at a provider, whatever its price list says; `None` where it can.
@@ -53,7 +55,13 @@ impl Shared {
         let snapshot = self.state.borrow().market.clone();
         let context = Context { snapshot: &snapshot, network: &self.network, now, cooling, current };
         let forbid = |offer: &Offer| self.cannot_launch(&offer.key.provider);
-        place_by(spec, &context, Rules { forbid: Some(&forbid), ..Rules::default() }, top)
+        place_by(spec, &context, Rules { forbid: Some(&forbid), ..self.rules() }, top)
+    }
+
+    /// What placement keeps to: facts are as old as a world's pace lets them be.
+    pub(crate) fn rules(&self) -> Rules<'static> {
+        let expired_after = world(Pace::of(&self.limits, self.clock.speed()).expired_after());
+        Rules { expired_after, ..Rules::default() }
     }
 
     /// Feeds of providers that the job allows and that do not answer, in words: a fault of theirs is not "no capacity".

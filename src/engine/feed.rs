@@ -9,6 +9,7 @@ use super::options::Mode;
 use super::publish::Told;
 use super::shared::{Shared, world};
 use super::timer;
+use crate::config::limits::{EngineLimits, FIGURES_EXPIRE_AFTER, FIRST_ANSWER_DEADLINE};
 use crate::domain::ProviderId;
 
 impl Shared {
@@ -38,7 +39,7 @@ impl Shared {
     /// each feed has its own pace, and a failing one is not pressed.
     pub(crate) async fn refresh_if_old(&self) {
         let now = self.now();
-        let oldest = now - world(self.limits.feed_every);
+        let oldest = now - world(Pace::of(&self.limits, self.clock.speed()).every);
         let old: Vec<ProviderId> = {
             let state = self.state.borrow();
             let answered = |id: &ProviderId| {
@@ -56,6 +57,32 @@ impl Shared {
 
 /// Real: however fast the world's time runs, a provider is asked no more often than that.
 const QUICKEST: Duration = Duration::from_secs(1);
+
+/// How often providers can really be asked in a world that goes at some speed, and the ages that follow from it. All in
+/// the world's time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    /// Between two questions.
+    pub(crate) every: Duration,
+    /// By how much longer than wanted that is; 1 where it is as wanted. Facts become too old to act on so much later.
+    pub(crate) stretch: f64,
+    /// How long a first answer is awaited: people wait in real time.
+    pub(crate) first_answer: Duration,
+}
+
+impl Pace {
+    pub(crate) fn of(limits: &EngineLimits, speed: f64) -> Self {
+        let speed = speed.clamp(1.0, 1e6);
+        let every = limits.feed_every.max(QUICKEST.mul_f64(speed));
+        let stretch = every.as_secs_f64() / limits.feed_every.max(Duration::from_millis(1)).as_secs_f64();
+        Self { every, stretch, first_answer: FIRST_ANSWER_DEADLINE.mul_f64(speed) }
+    }
+
+    /// The age past which facts are not planned with.
+    pub(crate) fn expired_after(self) -> Duration {
+        FIGURES_EXPIRE_AFTER.mul_f64(self.stretch)
+    }
+}
 
 /// Ask a provider again and again: at its interval with some jitter, less often while it fails.
 pub(crate) async fn run(shared: Arc<Shared>, provider: ProviderId) {
@@ -88,6 +115,20 @@ fn pause(beat: Duration, failures: u32, longest: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_world_that_goes_faster_than_providers_can_be_asked_facts_keep_longer() {
+        let limits = EngineLimits::default();
+        let pace = |speed| {
+            let pace = Pace::of(&limits, speed);
+            (pace.every.as_secs(), pace.expired_after().as_secs(), pace.first_answer.as_secs())
+        };
+        assert_eq!(pace(0.5), (60, 600, 10));
+        assert_eq!(pace(1.0), (60, 600, 10));
+        assert_eq!(pace(60.0), (60, 600, 600));
+        assert_eq!(pace(600.0), (600, 6_000, 6_000));
+        assert_eq!(pace(100_000.0), (100_000, 1_000_000, 1_000_000));
+    }
 
     #[test]
     fn op14_one_miss_is_asked_about_soon_and_more_are_backed_off() {

@@ -10,7 +10,7 @@ use crate::domain::{
     AcceleratorCount, HourlyRate, Instance, InstanceId, InstanceState, JobId, JobSpec, JobState, Money, Plan,
 };
 use crate::market::Snapshot;
-use crate::placement::{Context, place, staying};
+use crate::placement::{Context, Rules, place_by, staying};
 use crate::store::{IntentRow, IntentState, JobRow, OperationRow, StoreError, Tx};
 
 /// All that the ledger has of a job.
@@ -104,12 +104,12 @@ pub(crate) struct Best {
 
 impl Best {
     /// Rank every place for the job, once as if it started now and once as a move from where it runs.
-    pub(crate) fn of(record: &JobRecord, context: &Context<'_>) -> Self {
-        let usd_per_hour = place(&record.job.spec, context, 1).candidates.first().map(|c| c.usd_per_hour);
-        Self { usd_per_hour, move_saves: Self::move_saves(record, context) }
+    pub(crate) fn of(record: &JobRecord, context: &Context<'_>, rules: Rules<'_>) -> Self {
+        let usd_per_hour = place_by(&record.job.spec, context, rules, 1).candidates.first().map(|c| c.usd_per_hour);
+        Self { usd_per_hour, move_saves: Self::move_saves(record, context, rules) }
     }
 
-    fn move_saves(record: &JobRecord, context: &Context<'_>) -> Option<Money> {
+    fn move_saves(record: &JobRecord, context: &Context<'_>, rules: Rules<'_>) -> Option<Money> {
         let job = &record.job;
         let from = record.billing().next().filter(|_| job.state == JobState::Running)?;
         let location = from.location.clone().unwrap_or_else(|| from.offer.location());
@@ -119,7 +119,7 @@ impl Best {
             let ran = (context.now - start).as_seconds_f64() / 3600.0;
             spec.schedule.duration_hours = Some((hours - ran.max(0.0)).max(0.0));
         }
-        let ranking = place(&spec, &Context { current: Some(&location), ..*context }, 1);
+        let ranking = place_by(&spec, &Context { current: Some(&location), ..*context }, rules, 1);
         let Some(best) = ranking.candidates.first() else { return Some(Money::ZERO) };
         if best.nodes.iter().all(|g| record.billing().any(|i| i.offer == g.offer.key)) {
             return Some(Money::ZERO);

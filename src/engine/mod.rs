@@ -168,10 +168,12 @@ impl Engine {
             )));
         }
         let (told, messages) = mpsc::channel(publish::TOLD);
-        let mut market = Market::new(options.jurisdictions);
+        let pace = feed::Pace::of(&options.limits, options.clock.speed());
+        let mut market = Market::new(options.jurisdictions).with_first_answer_deadline(pace.first_answer);
+        market.stretch(pace.stretch);
         for connected in &options.providers {
             let id = connected.watch.id();
-            market.expect(id, options.limits.feed_every, now);
+            market.expect(id, pace.every, now);
             let table: Vec<_> = options.published.iter().filter(|o| &o.key.provider == id).cloned().collect();
             market.publish(id, &table, now);
         }

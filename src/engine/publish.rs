@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::feed::Pace;
 use super::jobview::{Best, JobRecord, job_view, totals};
 use super::options::Mode;
 use super::shared::{Shared, world};
@@ -39,6 +40,7 @@ pub(crate) enum Told {
 pub(crate) struct Publisher {
     shared: Weak<Shared>,
     market: Market,
+    pace: Pace,
     snapshot: Arc<Snapshot>,
     out: watch::Sender<Arc<State>>,
     records: HashMap<JobId, JobRecord>,
@@ -57,6 +59,7 @@ impl Publisher {
         Self {
             shared: Arc::downgrade(shared),
             market,
+            pace: Pace::of(&shared.limits, shared.clock.speed()),
             snapshot: state.market.clone(),
             out,
             records: HashMap::new(),
@@ -128,6 +131,14 @@ impl Publisher {
     /// Build and publish the state of now.
     pub(crate) async fn publish(&mut self, shared: &Arc<Shared>) -> Result<(), StoreError> {
         let now = shared.now();
+        let pace = Pace::of(&shared.limits, shared.clock.speed());
+        if std::mem::replace(&mut self.pace, pace) != pace {
+            // The world goes at another speed now.
+            self.market.stretch(pace.stretch);
+            for connected in &shared.providers {
+                self.market.expect(connected.watch.id(), pace.every, now);
+            }
+        }
         self.snapshot = self.market.snapshot(now);
         if shared.mode == Mode::Live && !shared.read_only {
             self.tell_feeds(shared, now).await?;
@@ -251,7 +262,7 @@ impl Publisher {
         for record in live.into_iter().take(shared.limits.best_batch) {
             let context =
                 Context { snapshot: &self.snapshot, network: &shared.network, now, cooling: &[], current: None };
-            self.best.insert(record.job.id.clone(), Best::of(record, &context));
+            self.best.insert(record.job.id.clone(), Best::of(record, &context, shared.rules()));
         }
         if due {
             self.best_at = Some(now);

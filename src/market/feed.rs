@@ -49,6 +49,8 @@ pub(super) struct Feed {
     pub(super) interval: Duration,
     /// How long its first answer is awaited.
     pub(super) deadline: Duration,
+    /// By how much longer than usual what it said counts before it is down.
+    pub(super) stretch: f64,
     absent: Option<(String, String)>,
     answered_at: Option<DateTime<Utc>>,
     streamed_at: Option<DateTime<Utc>>,
@@ -77,6 +79,7 @@ impl Feed {
             expected_at: now,
             interval: limits::POLL_INTERVAL,
             deadline,
+            stretch: 1.0,
             absent: None,
             answered_at: None,
             streamed_at: None,
@@ -102,7 +105,7 @@ impl Feed {
 
     /// Past this age it is not merely stale but down.
     fn down_after(&self) -> Duration {
-        self.stale_after().max(limits::FIGURES_EXPIRE_AFTER)
+        self.stale_after().max(limits::FIGURES_EXPIRE_AFTER.mul_f64(self.stretch))
     }
 
     /// It cannot be asked at all.

@@ -40,6 +40,7 @@ pub struct Market {
     all_due: bool,
     history_limit: usize,
     first_answer_deadline: Duration,
+    stretch: f64,
 }
 
 /// What an answer did.
@@ -81,6 +82,7 @@ impl Market {
             all_due: false,
             history_limit: limits::HISTORY_POINTS_PER_OFFER,
             first_answer_deadline: limits::FIRST_ANSWER_DEADLINE,
+            stretch: 1.0,
         }
     }
 
@@ -90,6 +92,15 @@ impl Market {
     pub fn with_first_answer_deadline(mut self, deadline: Duration) -> Self {
         self.first_answer_deadline = deadline;
         self
+    }
+
+    /// Sources are asked so many times less often than anybody would want, because the world goes faster than that: what
+    /// is known turns too old so much later. 1 or less is the usual age.
+    pub fn stretch(&mut self, factor: f64) {
+        self.stretch = factor.max(1.0);
+        for feed in self.feeds.values_mut() {
+            feed.stretch = self.stretch;
+        }
     }
 
     /// How many offers it holds.
@@ -312,8 +323,12 @@ impl Market {
     }
 
     fn feed(&mut self, provider: &ProviderId, now: DateTime<Utc>) -> &mut Feed {
-        let deadline = self.first_answer_deadline;
-        self.feeds.entry(provider.clone()).or_insert_with(|| Feed::new(provider.clone(), deadline, now))
+        let (deadline, stretch) = (self.first_answer_deadline, self.stretch);
+        self.feeds.entry(provider.clone()).or_insert_with(|| {
+            let mut feed = Feed::new(provider.clone(), deadline, now);
+            feed.stretch = stretch;
+            feed
+        })
     }
 
     /// Join one observation.

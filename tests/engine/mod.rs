@@ -75,7 +75,12 @@ pub fn on(mut spec: JobSpec, provider: &str) -> JobSpec {
 
 impl Bench {
     pub fn new() -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::new());
+        Self::at_speed(1.0)
+    }
+
+    /// In a world that goes so many times as fast.
+    pub fn at_speed(speed: f64) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::at(speed));
         let aws = FakeCloud::new("aws", true, clock.clone());
         aws.stock("us-east-1", "use1-az1", Purchase::Spot, "20", 16);
         aws.stock("us-east-1", "use1-az2", Purchase::Spot, "22", 16);
