@@ -683,9 +683,10 @@ async fn op13_nothing_is_started_on_old_figures() {
     after(1_800).await;
     engine.refresh_feeds(None).await.unwrap();
     let refused = engine.execute(proposal, actor("ann")).await;
-    assert!(matches!(refused, Err(EngineError::Refused { .. })), "{refused:?}");
+    let Err(EngineError::Provider(error)) = &refused else { panic!("{refused:?}") };
+    assert_eq!((error.class, error.code.as_str()), (ErrorClass::Auth, "ExpiredToken"), "its own word");
     let refused = engine.propose(Wish::Launch { spec: Box::new(on(spec("op13", 1), "aws")), candidate: 0 }).await;
-    assert!(matches!(refused, Err(EngineError::Refused { .. } | EngineError::NoPlace { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(EngineError::Provider(_) | EngineError::NoPlace { .. })), "{refused:?}");
     assert_eq!(bench.aws.count(Call::Launch), 0);
     bench.aws.heal();
     // Once read again, at the operator's wish, it goes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::shared::words;
 use super::view::{InstanceView, JobView, OperationView};
 use crate::domain::{
     AcceleratorCount, HourlyRate, Instance, InstanceId, InstanceState, JobId, JobSpec, JobState, Money, Plan,
@@ -191,9 +192,7 @@ fn note(record: &JobRecord, now: DateTime<Utc>) -> Option<String> {
             .billing()
             .filter(|i| i.terminate_at.is_none() && i.machine() != InstanceState::Running)
             .map(|i| {
-                let age = i
-                    .observed_at
-                    .map_or_else(String::new, |at| format!(", seen {} s ago", (now - at).num_seconds().max(0)));
+                let age = i.observed_at.map_or_else(String::new, |at| format!(", seen {} ago", words(now - at)));
                 format!("node {} is {} at the provider{age}", i.node, i.machine())
             })
             .collect();

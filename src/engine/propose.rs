@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::choose::{holdings, with_headroom};
 use super::jobview::JobRecord;
-use super::shared::Shared;
+use super::shared::{Shared, words};
 use super::{EngineError, Proposal, Wish};
 use crate::domain::text::inert;
-use crate::domain::{FeedHealth, HourlyRate, InstanceState, JobId, JobSpec, JobState, Location, PlanId, ProviderId};
+use crate::domain::{
+    FeedHealth, HourlyRate, InstanceState, JobId, JobSpec, JobState, Location, PlanId, ProviderError, ProviderId,
+};
 use crate::placement::plans::{self, Progress};
 use crate::placement::{Candidate, Ranking, Reason};
 
@@ -156,30 +158,48 @@ impl Shared {
         old
     }
 
-    fn feed_refuses(&self, provider: &ProviderId) -> Option<String> {
+    /// Why nothing is started at a provider now: it was not reached, refused our credentials or is not believed.
+    fn feed_refuses(&self, provider: &ProviderId) -> Option<EngineError> {
         let state = self.state.borrow();
         let feed = state.market.feeds().iter().find(|f| &f.provider == provider)?;
-        matches!(feed.health, FeedHealth::AuthNeeded | FeedHealth::Quarantined | FeedHealth::Down).then(|| {
-            let why = feed.error.as_ref().map_or_else(|| inert(&feed.detail).into_owned(), ToString::to_string);
-            format!("{}: {why}", feed.health.label())
-        })
+        let label = feed.health.label();
+        match (feed.health, &feed.error) {
+            // It was asked and has never answered: whatever a published table says of it, nobody vouches for it.
+            (FeedHealth::Loading, Some(error)) => Some(error.clone().into()),
+            (FeedHealth::AuthNeeded | FeedHealth::Down, Some(error)) => {
+                let message = format!("{}; nothing is started there now ({label})", error.message);
+                Some(ProviderError { message, ..error.clone() }.into())
+            }
+            (FeedHealth::AuthNeeded | FeedHealth::Down | FeedHealth::Quarantined, _) => {
+                let reason = format!("{provider} is not acted on now ({label}: {})", inert(&feed.detail));
+                Some(EngineError::Refused { reason })
+            }
+            _ => None,
+        }
     }
 
     /// Refuse what rests on old facts or on a feed that is not believed.
     pub(crate) fn check_fresh(&self, candidate: &Candidate) -> Result<(), EngineError> {
         for group in &candidate.nodes {
             let provider = &group.offer.key.provider;
-            if let Some(why) = self.feed_refuses(provider) {
-                return Err(EngineError::Refused { reason: format!("{provider} is not acted on now ({why})") });
+            if let Some(refusal) = self.feed_refuses(provider) {
+                return Err(refusal);
             }
             let market = self.state.borrow().market.clone();
             if market.get(&group.offer.key).is_none_or(|offer| offer.stale) {
-                let seconds = (self.now() - group.offer.observed_at).num_seconds().max(0);
-                return Err(EngineError::Refused {
-                    reason: format!(
-                        "what is known of {} is {seconds} s old, and {provider} did not confirm it; refresh, then look again",
-                        inert(&group.offer.key.to_string())
-                    ),
+                let age = words(self.now() - group.offer.observed_at);
+                let known = format!("what is known of {} is {age} old", inert(&group.offer.key.to_string()));
+                let state = self.state.borrow();
+                let feed = state.market.feeds().iter().find(|f| &f.provider == provider);
+                return Err(match feed.and_then(|f| f.error.as_ref()) {
+                    // Its own word on why it did not confirm it.
+                    Some(error) => {
+                        let message = format!("{}; {known}, and nothing is started on it", error.message);
+                        ProviderError { message, ..error.clone() }.into()
+                    }
+                    None => EngineError::Refused {
+                        reason: format!("{known}, and {provider} did not confirm it; refresh, then look again"),
+                    },
                 });
             }
         }

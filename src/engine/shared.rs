@@ -126,6 +126,17 @@ pub(crate) fn world(duration: Duration) -> chrono::Duration {
     chrono::Duration::from_std(duration).unwrap_or(chrono::Duration::MAX)
 }
 
+/// An age or a wait for people: in the largest unit that leaves at least two of it, never negative.
+pub(crate) fn words(time: chrono::Duration) -> String {
+    let seconds = time.num_seconds().max(0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
 impl Shared {
     /// A person knows of an alert.
     pub(crate) async fn acknowledge(&self, seq: i64, actor: &Actor, note: &str) -> Result<(), EngineError> {

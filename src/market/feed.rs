@@ -278,8 +278,13 @@ fn join_sentences(first: &str, second: &str) -> String {
     if second.is_empty() { format!("{first}.") } else { format!("{first}. {second}") }
 }
 
-/// `90 s`, `5 min`.
+/// `90 s`, `5 min`, `6 h`.
 fn words(duration: Duration) -> String {
     let seconds = duration.as_secs();
-    if seconds >= 120 && seconds.is_multiple_of(60) { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
+    match seconds {
+        7_200.. => format!("{} h", (seconds + 1_800) / 3_600),
+        600.. => format!("{} min", (seconds + 30) / 60),
+        120.. if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        _ => format!("{seconds} s"),
+    }
 }

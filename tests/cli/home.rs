@@ -54,6 +54,20 @@ impl Home {
         self.command().args(arguments.split_whitespace()).output().expect("it runs")
     }
 
+    /// One with credentials for AWS and an address at which nobody answers.
+    pub(crate) fn unreachable() -> Self {
+        let home = Self::new();
+        home.write("config.toml", "[providers.aws]\nendpoint_url = \"http://127.0.0.1:9\"\n");
+        home
+    }
+
+    /// Run with credentials for AWS, which are nobody's.
+    pub(crate) fn with_credentials(&self, arguments: &str) -> Output {
+        let mut command = self.command();
+        command.env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE").env("AWS_SECRET_ACCESS_KEY", "canary-secret-key");
+        command.args(arguments.split_whitespace()).output().expect("it runs")
+    }
+
     /// Run in the demo.
     pub(crate) fn demo(&self, arguments: &str) -> Output {
         self.run(&format!("--demo {arguments}"))

@@ -278,3 +278,43 @@ fn one_seed_is_one_market_and_another_seed_is_refused() {
     assert_eq!(a.run("--demo reset").status.code(), Some(0));
     assert_eq!(a.run("--demo --seed 6 offers").status.code(), Some(0));
 }
+
+#[cfg(feature = "aws")]
+#[test]
+fn op15_c7_a_provider_that_is_not_reached_is_told_and_ends_with_5() {
+    let home = Home::unreachable();
+    for command in ["offers --provider aws --limit 3", "spreads --gpu H100", "place --gpu H100 --count 8"] {
+        let output = home.with_credentials(command);
+        assert_eq!(output.status.code(), Some(5), "{command}: {}", both(&output));
+        let told = stderr(&output);
+        assert!(told.contains("warning: aws is down: aws ") && told.contains("refused"), "{command}: {told}");
+        assert!(!told.contains("canary-secret-key"));
+        let output = home.with_credentials(&format!("{command} --json"));
+        assert_eq!(output.status.code(), Some(5), "{command}: {}", both(&output));
+        // What could be shown was shown, and nothing else is on standard output.
+        let shown = document(&output);
+        assert!(shown.is_array() || shown["candidates"].is_array(), "{command}: {shown}");
+    }
+    let offers = document(&home.with_credentials("offers --provider aws --limit 3 --json"));
+    assert_eq!(offers.as_array().map(Vec::len), Some(3), "its published prices: {offers}");
+    assert!(offers[0]["evidence"] == "catalogue", "{offers}");
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn op15_c7_a_launch_at_a_provider_that_is_not_reached_tells_the_cause() {
+    let home = Home::unreachable();
+    let launch = "launch --gpu H100 --count 8 --provider aws --yes";
+    let output = home.with_credentials(&format!("{launch} --json"));
+    assert_eq!(output.status.code(), Some(5), "{}", both(&output));
+    let error = document(&output)["error"].clone();
+    assert_eq!((&error["class"], &error["provider"]), (&Value::from("transient"), &Value::from("aws")), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("not reached") && message.contains("refused"), "{message}");
+    let output = home.with_credentials(launch);
+    assert_eq!(output.status.code(), Some(5), "{}", both(&output));
+    let words = stderr(&output);
+    let seconds = words.split(' ').zip(words.split(' ').skip(1)).filter(|(_, unit)| unit.trim_matches(',') == "s");
+    assert!(seconds.clone().all(|(n, _)| n.len() <= 3), "ages are in no raw seconds: {words}");
+    assert_eq!(document(&home.with_credentials("jobs --all --json")), serde_json::json!([]));
+}

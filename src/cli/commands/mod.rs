@@ -87,7 +87,9 @@ pub(crate) fn tell_feeds(app: &App, statuses: &[FeedStatus]) -> Exit {
     let mut exit = Exit::Done;
     for status in statuses {
         // Age alone is no failure: in a simulated world minutes pass while a slow machine prints.
-        let failed = status.health == FeedHealth::AuthNeeded
+        let unheard = status.health == FeedHealth::Loading && status.error.is_some();
+        let failed = unheard
+            || status.health == FeedHealth::AuthNeeded
             || (matches!(status.health, FeedHealth::Down | FeedHealth::Stale) && status.error.is_some());
         if failed {
             exit = Exit::Provider;
@@ -97,11 +99,9 @@ pub(crate) fn tell_feeds(app: &App, statuses: &[FeedStatus]) -> Exit {
                 Some(error) => error.to_string(),
                 None => inert(&status.detail).into_owned(),
             };
-            app.out.complain(&format!(
-                "warning: {} is {}: {why}",
-                inert(status.provider.as_str()),
-                status.health.label()
-            ));
+            // The one poll of a command has failed: for it that is an end, not a beginning.
+            let label = if unheard { FeedHealth::Down.label() } else { status.health.label() };
+            app.out.complain(&format!("warning: {} is {label}: {why}", inert(status.provider.as_str())));
             if let Some(error) = &status.error {
                 app.out.note(&format!("         {}", error.remedy()));
             }
