@@ -376,6 +376,65 @@ async fn b19_cost_is_what_was_bound_from_request_to_proof() {
     assert!(later.usd_spent < usd("22").for_hours(1.2), "{}", later.usd_spent);
 }
 
+/// Fifteen zones are sold out, the sixteenth has some: it is taken. None has: the launch ends, with the reasons counted,
+/// and no zone was asked twice, however slowly they refuse.
+#[tokio::test(start_paused = true)]
+async fn c3_places_that_are_sold_out_are_passed_over_until_one_is_not_or_all_are_asked() {
+    let sold_out = Fault::Refuse(ErrorClass::NoCapacity, "InsufficientInstanceCapacity");
+    let zones: Vec<String> = (1..=15).map(|n| format!("use1-az{n}")).collect();
+    let bench_of_sixteen = || {
+        let bench = Bench::new();
+        for (n, zone) in zones.iter().enumerate() {
+            bench.aws.stock("us-east-1", zone, Purchase::Spot, &format!("{}", 20 + n), 16);
+            bench.aws.rule_in(zone, Call::Launch, 1, Fault::Throttle(Duration::from_mins(1)));
+            bench.aws.rule_in(zone, Call::Launch, 1_000, sold_out.clone());
+        }
+        bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "40", 16);
+        bench
+    };
+    let bench = bench_of_sixteen();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (_, operation) = launch(&engine, on(capped("c3", 1), "aws")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!((view.state, zone(&view)), (JobState::Running, "usw2-az1"), "{:?}", view.note);
+    assert_eq!(engine.outcome(&operation).await.unwrap().attempts.len(), 16);
+
+    let bench = bench_of_sixteen();
+    bench.aws.rule_in(
+        "usw2-az1",
+        Call::Launch,
+        1_000,
+        Fault::Refuse(ErrorClass::Quota, "MaxSpotInstanceCountExceeded"),
+    );
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (_, operation) = launch(&engine, on(capped("c3", 1), "aws")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Failed);
+    let note = view.note.unwrap_or_default();
+    assert!(note.contains("not started after 16 attempts: 15 sold out, 1 out of quota; the last: "), "{note}");
+    let outcome = engine.outcome(&operation).await.unwrap();
+    assert_eq!((outcome.attempts.len(), outcome.error.map(|e| e.class)), (16, Some(ErrorClass::Quota)));
+    assert_eq!(bench.aws.count(Call::Launch), 31, "each zone once, and the throttled once more");
+    assert!(bench.aws.machines().is_empty());
+}
+
+/// What is no refusal for want of stock is bounded: machines that are made and do not come up cost money.
+#[tokio::test(start_paused = true)]
+async fn c3_attempts_that_made_something_are_bounded() {
+    let bench = Bench::new();
+    for n in 1..=15 {
+        bench.aws.stock("us-east-1", &format!("use1-az{n}"), Purchase::Spot, &format!("{}", 20 + n), 1);
+    }
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "40", 1);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    // A gang of two where each zone has one: one is made each time, and given back.
+    let (_, operation) = launch(&engine, on(capped("c3", 2), "aws")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Failed);
+    assert_eq!(engine.outcome(&operation).await.unwrap().attempts.len(), 8);
+    assert!(bench.alive().is_empty());
+}
+
 /// Codes that no table knows lead elsewhere, and are told.
 #[tokio::test(start_paused = true)]
 async fn d1_an_unknown_code_is_looked_into_then_tried_elsewhere() {

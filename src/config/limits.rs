@@ -56,7 +56,8 @@ pub struct EngineLimits {
     /// World: a token is not sent again later than this after it was first sent. Providers remember tokens for a limited
     /// time only (GCP promises nothing beyond an hour); later a look alone decides.
     pub resend_within: Duration,
-    /// Attempts of one launch or migration.
+    /// Attempts of one launch or migration that failed otherwise than by want of stock or quota. Those are bounded by the
+    /// places there are: each is asked once.
     pub attempts_max: u32,
     /// World: first and longest wait between tries (of terminate, of recovery).
     pub backoff_first: Duration,

@@ -1,5 +1,6 @@
 //! Choosing a place: on the market as it is now, without the places that failed lately, within what was confirmed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -202,9 +203,28 @@ pub(crate) fn holdings<'a>(intents: impl Iterator<Item = &'a IntentRow>) -> Vec<
     held
 }
 
+/// What became of an operation's attempts, counted.
+fn tally(attempts: &[AttemptRow]) -> String {
+    let class = |a: &&AttemptRow| a.error.as_ref().map(|e| e.class);
+    let sold_out = attempts.iter().filter(|a| class(a) == Some(ErrorClass::NoCapacity)).count();
+    let quota = attempts.iter().filter(|a| class(a) == Some(ErrorClass::Quota)).count();
+    let counts =
+        [(sold_out, "sold out"), (quota, "out of quota"), (attempts.len() - sold_out - quota, "failed otherwise")];
+    let told: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    told.join(", ")
+}
+
 /// Why nothing fits, in a sentence or two.
-pub(crate) fn why_nothing(ranking: &Ranking, faults: &[String], over_ceiling: Option<HourlyRate>) -> String {
+pub(crate) fn why_nothing(
+    ranking: &Ranking,
+    faults: &[String],
+    over_ceiling: Option<HourlyRate>,
+    sold_out: usize,
+) -> String {
     let mut parts = Vec::new();
+    if sold_out > 0 {
+        parts.push(format!("{sold_out} that fit were sold out when they were asked"));
+    }
     if let Some(cheapest) = over_ceiling {
         parts.push(format!("what fits costs {cheapest} or more, above what was confirmed"));
     }
@@ -246,6 +266,12 @@ impl Driver {
         let ranking = shared.rank_with(&spec, &cooling, current.as_ref(), now, LOOK_THROUGH);
         let refused = self.refusing(&attempts, now);
         let mut over = None;
+        // A launch or a move asks each place once: it ends when there are no more. A recovery goes round for ever.
+        let mut again = 0;
+        let asked: HashSet<&OfferKey> = match kind {
+            OperationKind::Recover => HashSet::new(),
+            _ => attempts.iter().filter(|a| case.was_sold_out(a)).map(|a| &a.offer).collect(),
+        };
         let allowed: Vec<&Candidate> = ranking
             .candidates
             .iter()
@@ -253,6 +279,10 @@ impl Driver {
                 if case.operation.ceiling.is_some_and(|ceiling| candidate.usd_per_hour > ceiling) {
                     let cheapest = over.get_or_insert(candidate.usd_per_hour);
                     *cheapest = (*cheapest).min(candidate.usd_per_hour);
+                    return false;
+                }
+                if candidate.nodes.first().is_some_and(|g| asked.contains(&g.offer.key)) {
+                    again += 1;
                     return false;
                 }
                 let moves = kind != OperationKind::Migrate
@@ -272,7 +302,8 @@ impl Driver {
         };
         let chosen = allowed.iter().min_by_key(last_try).copied();
         let Some(candidate) = chosen else {
-            return self.nowhere(case, &why_nothing(&ranking, &shared.feed_faults(&case.job.spec), over)).await;
+            let why = why_nothing(&ranking, &shared.feed_faults(&case.job.spec), over, again);
+            return self.nowhere(case, &attempts, &why).await;
         };
         *self.dry_tries.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = 0;
         self.write_choice(case, candidate, now).await
@@ -302,7 +333,7 @@ impl Driver {
     }
 
     /// Nothing fits: a recovery waits and tries again for ever, anything else gives up with the reasons.
-    async fn nowhere(&self, case: &Case, why: &str) -> Result<Next, StoreError> {
+    async fn nowhere(&self, case: &Case, attempts: &[AttemptRow], why: &str) -> Result<Next, StoreError> {
         let shared = &self.shared;
         let now = shared.now();
         if case.operation.kind == OperationKind::Recover {
@@ -328,7 +359,7 @@ impl Driver {
         operation.reason = if operation.reason.is_empty() {
             why.to_owned()
         } else {
-            format!("{}; and nowhere else: {why}", operation.reason)
+            format!("{}; the last: {}; and nowhere else: {why}", tally(attempts), operation.reason)
         };
         let mut tx = self.begin().await?;
         tx.update_operation(&operation, &self.lease).await?;

@@ -11,8 +11,12 @@ use tokio::sync::Notify;
 
 use super::shared::Shared;
 use super::timer;
-use crate::domain::{Actor, EventKind, JobId, OperationKind, Plan, PlanId, StepAction, StepState};
-use crate::store::{IntentRow, JobRow, Lease, NewEvent, OperationRow, OperationState, Phase, StoreError, Tx};
+use crate::domain::{
+    Actor, ErrorClass, EventKind, JobId, OperationKind, Plan, PlanId, ProviderError, StepAction, StepState,
+};
+use crate::store::{
+    AttemptRow, IntentRow, JobRow, Lease, NewEvent, OperationRow, OperationState, Phase, StoreError, Tx,
+};
 
 /// What comes after a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +47,16 @@ impl Case {
     /// What other operations left that is not closed: the source of a migration, the rest of a preempted gang.
     pub(crate) fn earlier(&self) -> impl Iterator<Item = &IntentRow> {
         self.intents.iter().filter(|i| i.operation != self.operation.id && !i.state.is_closed())
+    }
+
+    /// Whether an attempt was refused for want of stock or quota before anything was made of it.
+    pub(crate) fn was_sold_out(&self, attempt: &AttemptRow) -> bool {
+        let refused = |e: &ProviderError| matches!(e.class, ErrorClass::NoCapacity | ErrorClass::Quota);
+        attempt.error.as_ref().is_some_and(refused)
+            && !self
+                .intents
+                .iter()
+                .any(|i| i.operation == self.operation.id && i.attempt == attempt.attempt && i.instance.is_some())
     }
 
     /// What this operation made and that is not closed.

@@ -165,17 +165,20 @@ impl Driver {
         let shared = &self.shared;
         let now = shared.now();
         let mut operation = case.operation.clone();
-        let spent = operation.attempt >= shared.limits.attempts_max;
         let recover = operation.kind == OperationKind::Recover;
+        let mut tx = self.begin().await?;
+        tx.end_attempt(&operation.id, operation.attempt, &failure.reason, failure.error.as_ref(), now).await?;
+        // A place that was merely sold out has cost nothing, and the next may have some.
+        let attempts = tx.attempts(&operation.id).await?;
+        let faults = attempts.iter().filter(|a| !case.was_sold_out(a)).count();
+        let spent = faults >= shared.limits.attempts_max as usize;
         operation.phase = if !recover && (failure.stop || spent) { Phase::Quitting } else { Phase::Cleaning };
         operation.reason.clone_from(&failure.reason);
         operation.error.clone_from(&failure.error);
         operation.steps = steps(&case.plan, operation.kind, Some(operation.phase));
         "what the attempt made to be gone".clone_into(&mut operation.waiting_for);
         let who = (&case.job.id, case.job.name.as_str());
-        let mut tx = self.begin().await?;
         tx.update_operation(&operation, &self.lease).await?;
-        tx.end_attempt(&operation.id, operation.attempt, &failure.reason, failure.error.as_ref(), now).await?;
         let offer = case.attempt().next().map(|i| i.offer.clone());
         if let (Some(cool), Some(offer)) = (failure.cool, &offer) {
             let mut location = offer.location();

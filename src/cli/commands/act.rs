@@ -13,7 +13,7 @@ use crate::cli::shapes::{ActShape, JobShape, PlanShape, RankingShape};
 use crate::cli::{Stop, actor, interruptible};
 use crate::config::limits;
 use crate::domain::text::inert;
-use crate::domain::{HourlyRate, JobId, JobSpec, OperationId, Plan, PlanKind};
+use crate::domain::{HourlyRate, JobId, JobSpec, OperationId, Plan, PlanKind, ProviderError};
 use crate::engine::{Engine, EngineError, JobView, Mode, Proposal, Wish};
 
 /// `launch`
@@ -195,7 +195,7 @@ async fn carry_out(app: &App, engine: &Engine, proposal: Proposal) -> Outcome<Do
             let job = settled?;
             let outcome = engine.outcome(&operation).await?;
             let failure = (!outcome.done).then(|| match outcome.error {
-                Some(error) => Failure::from(error),
+                Some(error) => after_all(&outcome.reason, error),
                 None if outcome.reason.is_empty() => Failure::failed(format!("'{}' did not come to its end", job.name)),
                 None => Failure::failed(outcome.reason.clone()),
             });
@@ -248,6 +248,17 @@ fn tell_events(app: &App, engine: &Engine, job: &JobId, seen: &mut i64) {
     }
     if let Some(last) = state.events.last() {
         *seen = (*seen).max(last.seq);
+    }
+}
+
+/// What an operation ended on: the last provider's error, and with it what became of the places before.
+fn after_all(reason: &str, error: ProviderError) -> Failure {
+    let last = error.to_string();
+    let failure = Failure::from(error);
+    match reason.split_once(&last) {
+        // The failure's own words are fuller than those in the reason: they name the request.
+        Some((before, after)) => Failure { message: format!("{before}{}{after}", failure.message), ..failure },
+        None => failure,
     }
 }
 
@@ -380,5 +391,24 @@ fn duration(seconds: u64) -> String {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
         _ => format!("{:.1} h", d.as_secs_f64() / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ErrorClass;
+
+    #[test]
+    fn c3_a_launch_that_found_no_place_tells_the_last_refusal_and_what_was_before() {
+        let mut error = ProviderError::new(ErrorClass::NoCapacity, &"aws".into(), "RunInstances", "none left");
+        error.request_id = Some("req-7".to_owned());
+        let reason = format!("15 sold out; the last: {error}; and nowhere else: 3 offers: too dear");
+        let failure = after_all(&reason, error.clone());
+        assert_eq!(failure.exit, Exit::NoPlace);
+        for part in ["15 sold out; the last: aws RunInstances", "req-7", "nowhere else: 3 offers"] {
+            assert!(failure.message.contains(part), "{part} in {}", failure.message);
+        }
+        assert_eq!(after_all("", error.clone()).message, Failure::from(error).message);
     }
 }
