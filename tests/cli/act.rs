@@ -219,6 +219,27 @@ fn doctor_checks_everything_and_finds_the_demo_well() {
     assert!(aws["remedy"].as_str().is_some_and(|r| !r.is_empty()), "{aws}");
 }
 
+#[cfg(feature = "aws")]
+#[test]
+fn d14_doctor_tells_a_dead_endpoint_once_and_in_people_s_words() {
+    let home = Home::unreachable();
+    let output = home.with_credentials("doctor --json");
+    assert_eq!(output.status.code(), Some(5), "{}", both(&output));
+    let checks = document(&output);
+    let of_aws: Vec<&Value> = checks.as_array().unwrap().iter().filter(|c| c["provider"] == "aws").collect();
+    let endpoint: Vec<&&Value> = of_aws.iter().filter(|c| c["check"] == "endpoint").collect();
+    assert_eq!(endpoint.len(), 1, "{endpoint:?}");
+    assert_eq!(endpoint[0]["status"], "warn");
+    let failed: Vec<&str> =
+        of_aws.iter().filter(|c| c["status"] == "fail").map(|c| c["detail"].as_str().unwrap()).collect();
+    assert!(!failed.is_empty());
+    for detail in failed {
+        assert!(detail.contains("not reached") && detail.contains("onnection refused"), "{detail}");
+        assert_eq!(detail.matches("refused").count(), 1, "{detail}");
+        assert!(!detail.contains(['{', '}', '"']) && detail.len() < 200, "no debugging output: {detail}");
+    }
+}
+
 #[test]
 fn orphans_of_a_clean_world_are_none() {
     let home = Home::fast();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_ec2::config::http::HttpResponse;
-use aws_sdk_ec2::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_ec2::operation::RequestId as _;
 
 use crate::config::limits::AWS_RETRY_AFTER;
@@ -154,9 +154,10 @@ impl Site<'_> {
             SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) => match credentials_error(error) {
                 Some(failure) => self.credentials(failure),
                 None if matches!(error, SdkError::DispatchFailure(_)) => {
-                    self.error(Transient, format!("not reached: {}", DisplayErrorContext(error)))
+                    // The SDK's own "dispatch failure" says nothing that "not reached" does not.
+                    self.error(Transient, format!("not reached: {}", causes(error.source().unwrap_or(error))))
                 }
-                None => self.error(Invalid, format!("the request could not be made: {}", DisplayErrorContext(error))),
+                None => self.error(Invalid, format!("the request could not be made: {}", causes(error))),
             },
             SdkError::ServiceError(answer) if answer.err().code().is_some_and(|code| !code.is_empty()) => {
                 self.service(answer.err(), answer.raw())
@@ -189,7 +190,7 @@ impl Site<'_> {
     }
 
     fn credentials(&self, error: &CredentialsError) -> ProviderError {
-        let text = DisplayErrorContext(error).to_string();
+        let text = causes(error);
         match error {
             CredentialsError::CredentialsNotLoaded(_) => self
                 .error(Auth, "no credentials were found; run `aws configure` or `aws sso login`, or set AWS_PROFILE"),
@@ -198,6 +199,23 @@ impl Site<'_> {
                 .error(Auth, format!("credentials could not be had; `aws sts get-caller-identity` tells more: {text}")),
         }
     }
+}
+
+/// An error and its causes in their own words, from the outermost in; what says nothing new is left out.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut told = String::new();
+    let mut cause = Some(error);
+    while let Some(e) = cause {
+        let text = e.to_string();
+        if !told.contains(&text) {
+            if !told.is_empty() {
+                told.push_str(": ");
+            }
+            told.push_str(&text);
+        }
+        cause = e.source();
+    }
+    told
 }
 
 /// The failure to get credentials among an error's causes.
@@ -266,6 +284,26 @@ mod tests {
         for code in ["InsufficientInstanceCapacity_WITH_DETAILS", "", "Insufficient", "insufficientinstancecapacity"] {
             assert_eq!(class_of(code), None, "{code}");
         }
+    }
+
+    #[test]
+    fn d14_causes_are_told_in_their_own_words_and_once() {
+        #[derive(Debug)]
+        struct Layer(&'static str, Option<Box<Layer>>);
+        impl std::fmt::Display for Layer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.0)
+            }
+        }
+        impl Error for Layer {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                self.1.as_deref().map(|l| l as &(dyn Error + 'static))
+            }
+        }
+        let over = |text, below| Layer(text, Some(Box::new(below)));
+        let error =
+            over("io error", over("io error", over("connect: refused", over("refused", Layer("os 111", None)))));
+        assert_eq!(causes(&error), "io error: connect: refused: os 111");
     }
 
     #[test]
