@@ -731,6 +731,34 @@ async fn op13_op14_a_fast_world_turns_nothing_stale_and_launches() {
     }
 }
 
+/// A cloud that lost most of its rows is not believed, nothing is started there, and a person is told; that ends by
+/// itself, and is told, when it goes on saying so.
+#[tokio::test(start_paused = true)]
+async fn c7_a_quarantine_ends_by_itself_and_says_so() {
+    let bench = Bench::new();
+    for n in 0..60 {
+        bench.aws.stock("eu-west-1", &format!("euw1-az{n}"), Purchase::Spot, "18", 16);
+    }
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    bench.aws.withdraw("eu-west-1");
+    let seen = health_of_aws(&engine, 240).await;
+    assert_eq!(seen.last(), Some(&FeedHealth::Quarantined));
+    let refused = engine.propose(Wish::Launch { spec: Box::new(on(spec("q", 1), "aws")), candidate: 0 }).await;
+    assert!(matches!(refused, Err(EngineError::Refused { .. })), "{refused:?}");
+    let alerts = engine.state().borrow().alerts.clone();
+    assert!(alerts.iter().any(|a| a.text.contains("believed when 2 more answers agree")), "{alerts:?}");
+    health_of_aws(&engine, 700).await;
+    let events = told(&engine, EventKind::Feed).await;
+    assert!(
+        events.iter().any(|t| t.starts_with("feed aws: live It answered without 60 of the 63 offers")),
+        "{events:?}"
+    );
+    assert!(engine.state().borrow().alerts.iter().all(|a| !a.text.contains("feed aws")));
+    let job = running(&engine, on(spec("q", 1), "aws")).await;
+    assert_eq!(zone(&job), "use1-az1");
+}
+
 /// Auth has expired and the figures are old: nothing is started on them until they are read again.
 #[tokio::test(start_paused = true)]
 async fn op13_nothing_is_started_on_old_figures() {

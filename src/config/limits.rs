@@ -220,11 +220,16 @@ pub const QUARANTINE_JUMPED_SHARE: f64 = 0.9;
 /// …among at least so many comparable prices: one or two offers are no pattern.
 pub const QUARANTINE_MIN_PRICES: usize = 5;
 
-/// A held-back answer is believed once so many in a row say the same: three polls are a change, not a glitch.
+/// A held-back answer is believed once so many whole ones in a row say the same: three are a change, not a glitch.
 pub const QUARANTINE_ACCEPT_AFTER: u32 = 3;
 
-/// Two held-back answers say the same when their row counts differ by no more than this share.
-pub const QUARANTINE_SAME_SHARE: f64 = 0.2;
+/// …and not before so many intervals have passed since the first of them: asking three times within a minute asks the
+/// same broken cache three times.
+pub const QUARANTINE_ACCEPT_POLLS: u32 = 3;
+
+/// Two held-back answers say the same when neither their rows nor their prices in sum differ by more than this share:
+/// spot prices wander by a few percent from poll to poll, what is broken differs by more.
+pub const QUARANTINE_SAME_SHARE: f64 = 0.05;
 
 // ── Market ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

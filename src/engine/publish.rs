@@ -178,7 +178,12 @@ impl Publisher {
         }
         let mut tx = shared.begin().await?;
         for feed in changed {
-            if matches!(feed.health, FeedHealth::Loading | FeedHealth::NoCredentials | FeedHealth::Published) {
+            let quiet = match feed.health {
+                FeedHealth::Loading | FeedHealth::NoCredentials => true,
+                FeedHealth::Published => feed.detail.is_empty(),
+                _ => false,
+            };
+            if quiet {
                 continue;
             }
             let key = format!("feed:{}", feed.provider);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::quarantine::Gist;
 use crate::config::limits;
 use crate::domain::{ErrorClass, FeedHealth, FeedStatus, ProviderError, ProviderId};
 
@@ -35,10 +36,32 @@ pub struct FeedCounts {
 pub(super) struct Quarantine {
     /// What is odd about it, as the start of a sentence.
     pub(super) reason: String,
-    /// Distinct offers in the held-back answers.
-    pub(super) rows: usize,
-    /// How many answers in a row said the same.
+    /// What the last held-back answer said in all.
+    pub(super) gist: Gist,
+    /// How many whole answers in a row said the same.
     pub(super) answers: u32,
+    /// When the first of them came.
+    pub(super) since: DateTime<Utc>,
+}
+
+impl Quarantine {
+    /// From when on it may be believed.
+    fn until(&self, interval: Duration) -> DateTime<Utc> {
+        let holds = interval.saturating_mul(limits::QUARANTINE_ACCEPT_POLLS);
+        self.since + chrono::Duration::from_std(holds).unwrap_or(chrono::Duration::MAX)
+    }
+
+    /// Whether it was said so often and for so long that it is a change, not a glitch.
+    pub(super) fn is_over(&self, interval: Duration, now: DateTime<Utc>) -> bool {
+        self.answers >= limits::QUARANTINE_ACCEPT_AFTER && now >= self.until(interval)
+    }
+
+    /// What has to happen for it to be believed.
+    fn condition(&self, interval: Duration) -> String {
+        let left = limits::QUARANTINE_ACCEPT_AFTER.saturating_sub(self.answers).max(1);
+        let answers = if left == 1 { "answer agrees" } else { "answers agree" };
+        format!("believed when {left} more {answers}, from {} on", self.until(interval).format("%H:%M:%SZ"))
+    }
 }
 
 /// One source.
@@ -59,8 +82,8 @@ pub(super) struct Feed {
     failed_regions: Vec<ProviderError>,
     published_only: bool,
     pub(super) quarantine: Option<Quarantine>,
-    /// The operator has said that the next answer is to be believed.
-    pub(super) trusted: bool,
+    /// An answer that had been held back is believed since the last look at changes: what was odd about it.
+    pub(super) believed: Option<String>,
     /// The number of the last complete answer; rows carry it too.
     pub(super) answer: u32,
     /// When the newest complete answer was seen, in micro-seconds.
@@ -88,7 +111,7 @@ impl Feed {
             failed_regions: Vec::new(),
             published_only: false,
             quarantine: None,
-            trusted: false,
+            believed: None,
             answer: 0,
             complete_at: i64::MIN,
             offers: 0,
@@ -129,7 +152,6 @@ impl Feed {
         self.failed_regions = failed_regions;
         self.published_only = published_only;
         self.quarantine = None;
-        self.trusted = false;
     }
 
     /// A stream brought something.
@@ -151,6 +173,22 @@ impl Feed {
     /// It answered and was not believed.
     pub(super) fn held_back(&mut self, quarantine: Quarantine) {
         self.quarantine = Some(quarantine);
+    }
+
+    /// It answered like this again, and is believed now.
+    pub(super) fn believe(&mut self, quarantine: &Quarantine) {
+        self.believed = Some(format!(
+            "{}; {} answers alike since {}: believed now.",
+            quarantine.reason,
+            quarantine.answers,
+            quarantine.since.format("%H:%M:%SZ")
+        ));
+    }
+
+    /// Whether an answer is whole enough to count against what is known: no more regions failed than in the last one
+    /// that was believed.
+    pub(super) fn is_whole(&self, failed: &[ProviderError]) -> bool {
+        failed.len() <= self.failed_regions.len()
     }
 
     /// As shown at `now`.
@@ -194,12 +232,8 @@ impl Feed {
             return (FeedHealth::Down, what);
         }
         if let Some(q) = &self.quarantine {
-            let what = format!(
-                "{}; not believed yet ({} of {} answers alike), the values of {since} are kept. Accept it by hand if it is right.",
-                q.reason,
-                q.answers,
-                limits::QUARANTINE_ACCEPT_AFTER
-            );
+            let condition = q.condition(self.interval);
+            let what = format!("{}; not believed yet, the values of {since} are kept: {condition}.", q.reason);
             return (FeedHealth::Quarantined, what);
         }
         if self.failures >= limits::FAILURES_BEFORE_STALE {
@@ -231,7 +265,7 @@ impl Feed {
     /// Before anything was ever heard of it.
     fn diagnose_silent(&self, now: DateTime<Utc>, cause: &str) -> (FeedHealth, String) {
         if let Some(q) = &self.quarantine {
-            return (FeedHealth::Quarantined, format!("{}; not believed.", q.reason));
+            return (FeedHealth::Quarantined, format!("{}; {}.", q.reason, q.condition(self.interval)));
         }
         let waited = (now - self.expected_at).to_std().unwrap_or_default();
         if waited <= self.deadline {

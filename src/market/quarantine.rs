@@ -12,8 +12,33 @@ use crate::domain::{HourlyRate, Observation, OfferKey, Offerings, PriceStatement
 pub(super) struct Oddity {
     /// As the start of a sentence.
     pub(super) reason: String,
-    /// Distinct offers in the answer.
+    /// What it says in all, to compare the next one with.
+    pub(super) gist: Gist,
+}
+
+/// What an answer says in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gist {
+    /// Distinct offers in it.
     pub(super) rows: usize,
+    /// The sum of its prices, in micro-USD.
+    pub(super) prices: i128,
+}
+
+impl Gist {
+    fn of(observations: &[Observation], rows: usize) -> Self {
+        let micros = observations.iter().map(|o| match o.price {
+            Some(PriceStatement::Live(rate) | PriceStatement::Published(rate)) => i128::from(rate.micros()),
+            Some(PriceStatement::Unpriced) | None => 0,
+        });
+        Self { rows, prices: micros.sum() }
+    }
+
+    /// Whether two answers say the same, but for what may move between two polls.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= a.max(b) * limits::QUARANTINE_SAME_SHARE;
+        near(self.rows as f64, other.rows as f64) && near(self.prices as f64, other.prices as f64)
+    }
 }
 
 /// Compare an answer with what is known of its provider; `None` is nothing odd.
@@ -21,7 +46,7 @@ pub(super) fn examine(book: &Book, provider: &ProviderId, answer: &Offerings) ->
     let listed: FxHashSet<&OfferKey> = answer.observations.iter().map(|o| &o.key).collect();
     lost_rows(book, provider, answer, &listed)
         .or_else(|| jumped_prices(book, &answer.observations))
-        .map(|reason| Oddity { reason, rows: listed.len() })
+        .map(|reason| Oddity { reason, gist: Gist::of(&answer.observations, listed.len()) })
 }
 
 fn lost_rows(book: &Book, provider: &ProviderId, answer: &Offerings, listed: &FxHashSet<&OfferKey>) -> Option<String> {
@@ -63,9 +88,4 @@ fn jumped_prices(book: &Book, observations: &[Observation]) -> Option<String> {
             limits::QUARANTINE_PRICE_FACTOR
         )
     })
-}
-
-/// Whether two held-back answers say the same.
-pub(super) fn alike(a: usize, b: usize) -> bool {
-    a.abs_diff(b) as f64 <= a.max(b) as f64 * limits::QUARANTINE_SAME_SHARE
 }

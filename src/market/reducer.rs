@@ -129,7 +129,8 @@ impl Market {
         self.feed(provider, now).set_absent(reason, remedy);
     }
 
-    /// A provider answered. An answer that lost most of its rows or whose prices all jumped is held back.
+    /// A provider answered. An answer that lost most of its rows or whose prices all jumped is held back until it was
+    /// repeated for long enough.
     pub fn apply(&mut self, provider: &ProviderId, mut answer: Offerings, now: DateTime<Utc>) -> Applied {
         if answer.observations.is_empty() && !answer.failed.is_empty() {
             // Every region failed: that is no answer.
@@ -143,17 +144,19 @@ impl Market {
         let feed = self.feed(provider, now);
         feed.counts.skipped += answer.skipped.values().map(|n| u64::from(*n)).sum::<u64>();
         feed.skipped = Arc::new(std::mem::take(&mut answer.skipped));
-        if let Some(oddity) = oddity
-            && !feed.trusted
-        {
-            let answers = match &feed.quarantine {
-                Some(held) if quarantine::alike(held.rows, oddity.rows) => held.answers + 1,
-                _ => 1,
+        if let Some(oddity) = oddity {
+            let whole = u32::from(feed.is_whole(&answer.failed));
+            let held = match &feed.quarantine {
+                Some(held) if held.gist.is_like(oddity.gist) => {
+                    Quarantine { gist: oddity.gist, answers: held.answers + whole, ..held.clone() }
+                }
+                _ => Quarantine { reason: oddity.reason, gist: oddity.gist, answers: whole, since: now },
             };
-            if answers < limits::QUARANTINE_ACCEPT_AFTER {
-                feed.held_back(Quarantine { reason: oddity.reason, rows: oddity.rows, answers });
+            if !held.is_over(feed.interval, now) {
+                feed.held_back(held);
                 return Applied { quarantined: true, ..Applied::default() };
             }
+            feed.believe(&held);
         }
         self.take_in(provider, answer, now)
     }
@@ -262,20 +265,17 @@ impl Market {
         }
     }
 
-    /// An operator's word that the answer held back of this provider is right: its next answer is believed.
-    pub fn trust(&mut self, provider: &ProviderId) {
-        if let Some(feed) = self.feeds.get_mut(provider) {
-            feed.trusted = true;
-        }
-    }
-
     /// The feeds whose health is another than at the last call, as they are now; for events and alerts.
     pub fn transitions(&mut self, now: DateTime<Utc>) -> Vec<FeedStatus> {
         let mut changed = Vec::new();
         for feed in self.feeds.values_mut() {
-            let status = feed.status(now);
+            let mut status = feed.status(now);
+            let believed = feed.believed.take();
             if feed.told != Some(status.health) {
                 feed.told = Some(status.health);
+                if let Some(believed) = believed {
+                    status.detail = format!("{believed} {}", status.detail).trim_end().to_owned();
+                }
                 changed.push(status);
             }
         }

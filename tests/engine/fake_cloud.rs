@@ -156,6 +156,11 @@ impl FakeCloud {
         state.stock.push(Stock { key, shape: shape("p5.48xlarge", 8), price: usd(price), binds_at: None, capacity });
     }
 
+    /// It offers nothing there any more.
+    pub fn withdraw(&self, region: &str) {
+        self.lock().stock.retain(|s| s.key.region != region);
+    }
+
     pub fn binds_at(&self, zone: &str, price: &str) {
         for stock in self.lock().stock.iter_mut().filter(|s| s.key.zone.as_ref().is_some_and(|z| z.as_str() == zone)) {
             stock.binds_at = Some(usd(price));

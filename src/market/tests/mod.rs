@@ -85,3 +85,8 @@ pub(super) fn offer(market: &mut Market, key: &OfferKey, now: DateTime<Utc>) -> 
 pub(super) fn many(region: &str, count: usize, at: DateTime<Utc>, price: f64) -> Vec<Observation> {
     (0..count).map(|i| seen(key(region, i), at, price)).collect()
 }
+/// An answer that is repeated, an interval apart from `at` on, until it is believed; after three at the latest.
+pub(super) fn insist(market: &mut Market, answer: &Offerings, at: i64) {
+    let mut later = (0..4).map(|n| t(at + 60 * n));
+    assert!(later.any(|now| !market.apply(&aws(), answer.clone(), now).quarantined), "not believed for ever");
+}
