@@ -63,6 +63,37 @@ async fn a1_no_other_place_before_the_last_attempt_is_proved_gone() {
     bench.check(&engine, "a1").await;
 }
 
+/// The first zone's machine cannot be given back: nothing is started in the second, the job says why, and a person is
+/// told; as soon as it is proved gone, the launch goes on.
+#[tokio::test(start_paused = true)]
+async fn a1_a_terminate_that_is_refused_for_ever_holds_up_the_next_place() {
+    for refusal in [(ErrorClass::Transient, "InternalError"), (ErrorClass::Auth, "UnauthorizedOperation")] {
+        let bench = Bench::new();
+        // Two nodes; the first is made, the second finds the zone sold out.
+        bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "20", 1);
+        bench.aws.rule(Call::Terminate, 1_000_000, Fault::Refuse(refusal.0, refusal.1));
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let (job, operation) = launch(&engine, on(capped("a1", 2), "aws")).await.unwrap();
+        after(7_200).await;
+        let made = bench.aws.machines();
+        assert_eq!(made.len(), 1, "nothing beside the one that is to go: {} were made", made.len());
+        let id = made.first().map(|m| m.instance.id.clone()).expect("one");
+        assert_eq!(bench.aws.count(Call::Launch), 2, "both in the first zone");
+        let view = engine.job(job.as_str()).await.unwrap();
+        assert_eq!(view.state, JobState::Placing);
+        let note = view.note.clone().unwrap_or_default();
+        assert!(note.contains("still billing") && note.contains(refusal.1), "{note}");
+        assert_eq!(view.usd_per_hour, Some(usd("20")), "and is counted");
+        let alerts = engine.state().borrow().alerts.clone();
+        let ours = alerts.iter().find(|a| a.text.contains(id.as_str()) && a.text.contains(refusal.1));
+        assert!(ours.is_some_and(|a| a.job.as_ref() == Some(&job)), "{alerts:?}");
+        bench.aws.heal();
+        let view = settle(&engine, &operation).await;
+        assert_eq!((view.state, zone(&view)), (JobState::Running, "use1-az2"));
+        bench.check(&engine, "a1").await;
+    }
+}
+
 /// A hundred launches at once with a third of the calls refused: never more machines than were wanted.
 #[tokio::test(start_paused = true)]
 async fn a2_a_hundred_launches_never_hold_more_machines_than_wanted() {
@@ -489,6 +520,7 @@ async fn d3_refused_credentials_stop_and_say_so() {
 }
 
 /// An adapter that never answers: the attempt has a deadline, what it may have made is looked for, the next is tried.
+/// Whoever comes after does not wait again: the zone is left alone for a while.
 #[tokio::test(start_paused = true)]
 async fn d7_a_call_that_never_answers_has_a_deadline() {
     let bench = Bench::new();
@@ -498,8 +530,27 @@ async fn d7_a_call_that_never_answers_has_a_deadline() {
     let began = bench.clock.now();
     let job = running(&engine, capped("d7", 1)).await;
     assert_eq!(zone(&job), "use1-az2");
-    assert!(bench.clock.now() - began < chrono::Duration::minutes(15));
+    let calls = bench.aws.calls(Call::Launch);
+    // Six times the longest call, and the looks between them.
+    let gone_on = calls.last().map(|(at, _)| *at - began).expect("calls");
+    assert!(gone_on < chrono::Duration::seconds(340), "went on only after {gone_on}");
+    assert!(bench.clock.now() - began < chrono::Duration::minutes(7));
     bench.check(&engine, "d7").await;
+    let began = bench.clock.now();
+    let next = running(&engine, capped("d7-next", 1)).await;
+    assert_eq!(zone(&next), "use1-az2");
+    assert_eq!(bench.aws.count(Call::Launch), calls.len() + 1, "straight to the other zone");
+    assert!(bench.clock.now() - began < chrono::Duration::minutes(2), "no longer than it takes to boot");
+    bench.check(&engine, "d7").await;
+}
+
+/// What somebody does to a machine behind our back.
+const BEHIND_OUR_BACK: [InstanceState; 3] = [InstanceState::Gone, InstanceState::Stopped, InstanceState::Running];
+
+/// How a machine is shown, and how long ago it was seen.
+fn shown(bench: &Bench, view: &gpudeck::engine::JobView, id: &gpudeck::domain::InstanceId) -> (InstanceState, i64) {
+    let machine = view.instances.iter().find(|i| &i.instance.id == id).expect("the machine is shown");
+    (machine.instance.state.clone(), (bench.clock.now() - machine.observed_at).num_seconds())
 }
 
 /// Stopped, killed or restarted behind our back: the job shows what the provider shows, and since when.
@@ -507,7 +558,7 @@ async fn d7_a_call_that_never_answers_has_a_deadline() {
 async fn e1_the_state_shown_is_the_providers() {
     let bench = Bench::new();
     let engine = bench.open(Mode::OneShot, 1).await;
-    let job = running(&engine, spec("e1", 1)).await;
+    running(&engine, spec("e1", 1)).await;
     let id = bench.alive().remove(0);
     for (state, word) in [
         (InstanceState::Stopped, "stopped"),
@@ -518,13 +569,171 @@ async fn e1_the_state_shown_is_the_providers() {
         after(10).await;
         engine.reconcile().await.unwrap();
         let view = engine.job("e1").await.unwrap();
-        assert!(view.note.as_deref().unwrap_or_default().contains(word), "{word}: {:?}", view.note);
-        assert_eq!(view.usd_per_hour, Some(usd("20")), "counts as billed");
+        let told = view.note.clone().unwrap_or_default();
+        assert!(told.starts_with("node 0 is ") && told.contains(word) && told.ends_with("seen 0 s ago"), "{told}");
+        assert_eq!(shown(&bench, &view, &id), (state.clone(), 0));
+        after(400).await;
+        let later = engine.job("e1").await.unwrap();
+        assert!(
+            later.note.as_deref().is_some_and(|n| n.ends_with("seen 6 min ago")),
+            "its age shows: {:?}",
+            later.note
+        );
+        assert_eq!(later.usd_per_hour, Some(usd("20")), "counts as billed");
     }
     bench.aws.force(&id, &InstanceState::Running, "by hand");
     engine.reconcile().await.unwrap();
     assert_eq!(engine.job("e1").await.unwrap().note, None);
-    let _ = job;
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_behind_our_back_while_it_starts() {
+    for state in BEHIND_OUR_BACK {
+        let bench = Bench::new();
+        bench.aws.boot(300);
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let (job, operation) = launch(&engine, on(capped("e1", 1), "aws")).await.unwrap();
+        after(20).await;
+        assert_eq!(engine.job(job.as_str()).await.unwrap().state, JobState::Starting);
+        let id = bench.alive().remove(0);
+        bench.aws.force(&id, &state, "by hand");
+        after(6).await;
+        if state == InstanceState::Running {
+            let view = engine.job(job.as_str()).await.unwrap();
+            assert_eq!((view.state, view.note.as_deref()), (JobState::Running, None));
+            assert!(shown(&bench, &view, &id).1 <= 6);
+        }
+        if state == InstanceState::Stopped {
+            let view = engine.job(job.as_str()).await.unwrap();
+            let told = view.note.clone().unwrap_or_default();
+            assert!(told.ends_with("accepted, then stopped: by hand"), "{told}");
+            assert!(shown(&bench, &view, &id).1 <= 6, "{view:?}");
+        }
+        let view = settle(&engine, &operation).await;
+        assert_eq!(view.state, JobState::Running, "{state}");
+        let attempts = engine.outcome(&operation).await.unwrap().attempts;
+        let first = attempts.first().map(|a| a.result.clone()).unwrap_or_default();
+        match state {
+            InstanceState::Gone => assert!(first.ends_with("accepted, then gone"), "{first}"),
+            InstanceState::Stopped => assert!(first.ends_with("accepted, then stopped: by hand"), "{first}"),
+            _ => assert_eq!(first, "runs"),
+        }
+        let expected = if state == InstanceState::Running { "use1-az1" } else { "use1-az2" };
+        assert_eq!(zone(&view), expected, "{state}");
+        assert_eq!(bench.alive().len(), 1, "{state}: what failed was given back");
+        bench.check(&engine, &format!("e1 starting, {state}")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_behind_our_back_while_it_runs() {
+    for state in BEHIND_OUR_BACK {
+        let bench = Bench::new();
+        let engine = bench.open(Mode::OneShot, 1).await;
+        running(&engine, spec("e1", 1)).await;
+        let id = bench.alive().remove(0);
+        bench.aws.force(&id, &state, "by hand");
+        after(30).await;
+        engine.reconcile().await.unwrap();
+        let view = engine.job("e1").await.unwrap();
+        assert_eq!(view.state, JobState::Running, "{state}");
+        match state {
+            InstanceState::Stopped => {
+                assert_eq!(view.note.as_deref(), Some("node 0 is stopped at the provider, seen 0 s ago"));
+                assert_eq!(shown(&bench, &view, &id), (state.clone(), 0));
+            }
+            InstanceState::Running => {
+                assert_eq!(view.note, None);
+                assert_eq!(shown(&bench, &view, &id), (state.clone(), 0));
+            }
+            _ => {
+                // Once missed is not gone; it was last seen when it was last seen.
+                assert_eq!(view.note, None);
+                let (seen, age) = shown(&bench, &view, &id);
+                assert!(seen == InstanceState::Running && age >= 30, "{seen} {age}");
+                after(61).await;
+                engine.reconcile().await.unwrap();
+                let view = engine.job("e1").await.unwrap();
+                assert_eq!(view.state, JobState::Preempted);
+                assert!(view.note.as_deref().is_some_and(|n| n.ends_with("is gone, and not by us")), "{:?}", view.note);
+                assert_eq!(shown(&bench, &view, &id).0, InstanceState::Gone);
+            }
+        }
+        bench.check(&engine, &format!("e1 running, {state}")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_behind_our_back_while_it_moves() {
+    for state in BEHIND_OUR_BACK {
+        let bench = Bench::new();
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let job = running(&engine, capped("e1", 1)).await;
+        let id = bench.alive().remove(0);
+        bench.aws.boot(600);
+        let (_, operation) = migrate(&engine, &job.id, Some("aws/us-west-2")).await.unwrap();
+        after(20).await;
+        bench.aws.force(&id, &state, "by hand");
+        engine.reconcile().await.unwrap();
+        if state == InstanceState::Gone {
+            after(61).await;
+            engine.reconcile().await.unwrap();
+        }
+        let view = engine.job("e1").await.unwrap();
+        assert_eq!(view.state, JobState::Migrating, "{state}");
+        match state {
+            InstanceState::Stopped => {
+                assert_eq!(view.note.as_deref(), Some("node 0 is stopped at the provider, seen 0 s ago"));
+                assert_eq!(shown(&bench, &view, &id), (state.clone(), 0));
+            }
+            InstanceState::Running => assert_eq!((view.note.as_deref(), shown(&bench, &view, &id).1), (None, 0)),
+            _ => {
+                let told = view.note.clone().unwrap_or_default();
+                assert!(told.starts_with("node 0 is gone at the provider, seen "), "{told}");
+            }
+        }
+        let view = settle(&engine, &operation).await;
+        assert_eq!((view.state, view.note.as_deref()), (JobState::Running, None), "{state}");
+        assert_eq!(view.region.as_ref().map(gpudeck::domain::Region::as_str), Some("us-west-2"), "{state}");
+        assert!(!bench.alive().contains(&id) && bench.alive().len() == 1, "{state}");
+        bench.check(&engine, &format!("e1 migrating, {state}")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e1_behind_our_back_while_it_stops() {
+    for state in BEHIND_OUR_BACK {
+        let bench = Bench::new();
+        let engine = bench.open(Mode::OneShot, 1).await;
+        let job = running(&engine, spec("e1", 1)).await;
+        let id = bench.alive().remove(0);
+        bench.aws.stick(&id, true);
+        let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+        after(20).await;
+        bench.aws.force(&id, &state, "by hand");
+        after(20).await;
+        let view = engine.job("e1").await.unwrap();
+        assert_eq!(view.state, JobState::Stopping, "{state}: one read proves nothing");
+        assert_eq!(view.usd_per_hour, Some(usd("20")), "{state}: counts as billed");
+        let waits = view.operation.as_ref().map(|o| o.waiting_for.clone()).unwrap_or_default();
+        assert_eq!(waits, "1 machines to be gone", "{state}");
+        let (seen, age) = shown(&bench, &view, &id);
+        if state == InstanceState::Gone {
+            assert!(age >= 20, "it was not seen since: {age}");
+        } else {
+            assert_eq!(seen, state);
+            assert!(age <= 5, "{state}: {age} s");
+            after(360).await;
+            let view = engine.job("e1").await.unwrap();
+            assert_eq!(view.state, JobState::Stopping, "{state}");
+            let alerts = engine.state().borrow().alerts.clone();
+            assert!(alerts.iter().any(|a| a.text.contains(id.as_str())), "{state}: {alerts:?}");
+            bench.aws.stick(&id, false);
+        }
+        assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated, "{state}");
+        assert!(bench.alive().is_empty(), "{state}");
+        bench.check(&engine, &format!("e1 stopping, {state}")).await;
+    }
 }
 
 /// One node of a gang is preempted: the whole gang is released and started again, elsewhere, within the poll.

@@ -185,20 +185,34 @@ pub(crate) fn job_view(record: &JobRecord, snapshot: &Snapshot, best: Best, now:
     }
 }
 
+/// The machines that a job runs on and that do not run; while it moves, those that it is to leave.
+fn drifting(record: &JobRecord) -> impl Iterator<Item = &IntentRow> {
+    let moving = record.operation.as_ref().filter(|_| record.job.state == JobState::Migrating).map(|(o, _)| o);
+    let runs_on = move |i: &IntentRow| match (record.job.state, moving) {
+        (JobState::Running, _) => i.state.may_bill(),
+        // It is told as gone only where that happened during the move: what went before is another story.
+        (_, Some(operation)) => {
+            i.operation != operation.id
+                && (i.state.may_bill() || i.gone_at.is_some_and(|at| at >= operation.created_at))
+        }
+        _ => false,
+    };
+    record
+        .intents
+        .iter()
+        .filter(move |i| runs_on(i) && i.terminate_at.is_none() && i.machine() != InstanceState::Running)
+}
+
 /// Why the job is as it is: what was written down, or what its machines show that its state does not.
 fn note(record: &JobRecord, now: DateTime<Utc>) -> Option<String> {
-    if record.job.state == JobState::Running {
-        let drift: Vec<String> = record
-            .billing()
-            .filter(|i| i.terminate_at.is_none() && i.machine() != InstanceState::Running)
-            .map(|i| {
-                let age = i.observed_at.map_or_else(String::new, |at| format!(", seen {} ago", words(now - at)));
-                format!("node {} is {} at the provider{age}", i.node, i.machine())
-            })
-            .collect();
-        if !drift.is_empty() {
-            return Some(drift.join("; "));
-        }
+    let drift: Vec<String> = drifting(record)
+        .map(|i| {
+            let age = i.observed_at.map_or_else(String::new, |at| format!(", seen {} ago", words(now - at)));
+            format!("node {} is {} at the provider{age}", i.node, i.machine())
+        })
+        .collect();
+    if !drift.is_empty() {
+        return Some(drift.join("; "));
     }
     record.job.note.clone()
 }

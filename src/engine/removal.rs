@@ -462,6 +462,9 @@ impl Driver {
         let was = row.state;
         row.alerted = level.max(1);
         tx.update_intent(&row, was).await?;
+        // Between two tries the last refusal is still what it is about.
+        let last = row.error.clone();
+        let error = error.or(last.as_ref());
         let text = overdue(&row, since, now, error);
         let data = json!({
             "instance": row.instance, "class": error.map(|e| e.class), "code": error.map(|e| &e.code),
