@@ -1154,6 +1154,7 @@ async fn a_migration_keeps_the_source_until_the_target_runs() {
     assert_eq!(view.region.as_ref().map(gpudeck::domain::Region::as_str), Some("us-west-2"));
     assert!(source.iter().all(|id| !bench.alive().contains(id)));
     assert_eq!(bench.alive().len(), 2);
+    assert_eq!(view.restarts, 0, "a move is no recovery");
     bench.check(&engine, "move").await;
 }
 

@@ -78,7 +78,6 @@ impl Driver {
         operation.error = None;
         self.end(&mut tx, &mut operation, OperationState::Done, now).await?;
         if let Some(mut job) = tx.job(&case.job.id).await? {
-            job.restarts += 1;
             tx.move_job(&mut job, JobState::Running, None, now).await?;
         }
         let text = "moved; the source is proved gone";

@@ -82,7 +82,7 @@ pub struct JobView {
     pub created_at: DateTime<Utc>,
     /// When it ended.
     pub ended_at: Option<DateTime<Utc>>,
-    /// How often it was started again.
+    /// How often it was started again after a preemption; a move does not count.
     pub restarts: u32,
     /// Expected interruptions a day of what it holds; `None` where there is no evidence.
     pub interruption_risk: Option<f64>,

@@ -101,6 +101,7 @@ fn migrates(home: &Home, job: &Value) {
         for document in [moved["job"].clone(), home.json("--demo job end-to-end", 0)] {
             let there = format!("{}/{}", document["provider"].as_str().unwrap(), document["region"].as_str().unwrap());
             assert_eq!((&there, &document["state"]), (target, &Value::from("running")), "{document}");
+            assert_eq!(document["restarts"], 0, "a move is no recovery: {document}");
         }
         return;
     }
