@@ -274,7 +274,8 @@ impl Market {
             if feed.told != Some(status.health) {
                 feed.told = Some(status.health);
                 if let Some(believed) = believed {
-                    status.detail = format!("{believed} {}", status.detail).trim_end().to_owned();
+                    let detail = format!("{believed} {}", status.detail);
+                    detail.trim_end().clone_into(&mut status.detail);
                 }
                 changed.push(status);
             }

@@ -76,13 +76,16 @@ fn launch_jobs_job_events_migrate_terminate() {
 /// Move the job to a place that `place` names in another region, and see that it is there.
 fn migrates(home: &Home, job: &Value) {
     let ranked = home.json("--demo place --gpu A100 --count 1 --purchase on-demand --top 100", 0);
-    let here = (job["provider"].clone(), job["region"].clone());
+    let region = |of: &Value| {
+        let name = |field| of[field].as_str().expect("a name").to_owned();
+        format!("{}/{}", name("provider"), name("region"))
+    };
+    let here = region(job);
     let mut targets: Vec<String> = Vec::new();
-    for candidate in ranked["candidates"].as_array().unwrap() {
+    for candidate in ranked["candidates"].as_array().expect("a list") {
         let node = &candidate["nodes"][0];
-        let target = format!("{}/{}", node["provider"].as_str().unwrap(), node["region"].as_str().unwrap());
-        let elsewhere = (node["provider"].clone(), node["region"].clone()) != here;
-        if elsewhere && node["availability"] == "available" && !targets.contains(&target) {
+        let target = region(node);
+        if target != here && node["availability"] == "available" && !targets.contains(&target) {
             targets.push(target);
         }
     }
@@ -99,8 +102,7 @@ fn migrates(home: &Home, job: &Value) {
         let moved = document(&output);
         assert_eq!((&moved["executed"], &moved["job"]["state"]), (&Value::from(true), &Value::from("running")));
         for document in [moved["job"].clone(), home.json("--demo job end-to-end", 0)] {
-            let there = format!("{}/{}", document["provider"].as_str().unwrap(), document["region"].as_str().unwrap());
-            assert_eq!((&there, &document["state"]), (target, &Value::from("running")), "{document}");
+            assert_eq!((&region(&document), &document["state"]), (target, &Value::from("running")), "{document}");
             assert_eq!(document["restarts"], 0, "a move is no recovery: {document}");
         }
         return;

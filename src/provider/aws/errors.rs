@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn d14_causes_are_told_in_their_own_words_and_once() {
         #[derive(Debug)]
-        struct Layer(&'static str, Option<Box<Layer>>);
+        struct Layer(&'static str, Option<Box<Self>>);
         impl std::fmt::Display for Layer {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.0)
