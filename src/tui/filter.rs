@@ -1,8 +1,13 @@
 //! What is typed after `/`: words that are matched fuzzily against each field of a row, and conditions such as
 //! `gpu:h100 price<4 spot cloud:aws !region:us-*`. All parts must hold.
 
+use crate::catalogue::accelerators;
+use crate::domain::Accelerator;
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+/// The field with a GPU type, by its canonical name.
+const GPU: &str = "gpu";
 
 /// What a row says of itself to a filter.
 pub(crate) trait Filterable {
@@ -43,6 +48,11 @@ enum Comparison {
 
 #[derive(Debug, Clone)]
 enum Test {
+    /// It is one of these GPU types; or its name, where it has one, contains the word, which stood alone.
+    Gpu {
+        wanted: Vec<Accelerator>,
+        word: Option<String>,
+    },
     /// Any field matches fuzzily.
     Fuzzy(Atom),
     /// Any field contains it (for what is excluded, where fuzzy would exclude too much).
@@ -102,6 +112,10 @@ impl Filter {
     pub(crate) fn admits<R: Filterable>(&self, row: &R, scratch: &mut Scratch) -> bool {
         self.terms.iter().all(|term| {
             let holds = match &term.test {
+                Test::Gpu { wanted, word } => {
+                    row.texts(Some(GPU), &mut |value| wanted.iter().any(|gpu| gpu.as_str() == value))
+                        || word.as_ref().is_some_and(|w| row.texts(Some("name"), &mut |value| contains(value, w)))
+                }
                 Test::Fuzzy(atom) => row.texts(None, &mut |value| {
                     let haystack = Utf32Str::new(value, &mut scratch.chars);
                     atom.score(haystack, &mut scratch.matcher).is_some()
@@ -187,12 +201,28 @@ fn test<R: Filterable>(token: &str, negated: bool) -> Result<Test, FilterError> 
         if value.is_empty() {
             return Err(FilterError::Value { field: field.to_owned(), example: ":value" });
         }
+        if field == GPU
+            && let Some(wanted) = gpus::<R>(value)
+        {
+            return Ok(Test::Gpu { wanted, word: None });
+        }
         return Ok(Test::Text { field: field.to_owned(), pattern: value.to_owned() });
+    }
+    if let Some(wanted) = gpus::<R>(&lower) {
+        return Ok(Test::Gpu { wanted, word: Some(lower) });
     }
     if negated {
         return Ok(Test::Contains(lower));
     }
     Ok(Test::Fuzzy(Atom::new(token, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false)))
+}
+
+/// The GPU types that a word names, as the command line's `--gpu` reads it: `h100` is no H200, and `l4` no L40S.
+fn gpus<R: Filterable>(word: &str) -> Option<Vec<Accelerator>> {
+    if !R::TEXTS.contains(&GPU) {
+        return None;
+    }
+    accelerators::select(word).ok()
 }
 
 fn unknown<R: Filterable>(field: &str) -> FilterError {
@@ -284,6 +314,50 @@ mod tests {
         let (filter, wrong) = Filter::parse::<Row>(text);
         assert_eq!(wrong, None);
         assert_eq!(filter.admits(&Row, &mut Scratch::default()), expected, "{text}");
+    }
+
+    struct Gpu(&'static str);
+    impl Filterable for Gpu {
+        const TEXTS: &'static [&'static str] = &["gpu", "cloud"];
+        const NUMBERS: &'static [&'static str] = &[];
+        const FLAGS: &'static [&'static str] = &[];
+        fn texts(&self, field: Option<&str>, visit: &mut dyn FnMut(&str) -> bool) -> bool {
+            let of = |name: &str| field.is_none_or(|asked| asked == name);
+            (of("gpu") && visit(self.0)) || (of("cloud") && visit("azure-h100-t4"))
+        }
+        fn number(&self, _: &str) -> Option<f64> {
+            None
+        }
+        fn flag(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    /// A chip that is named is that chip, alone or behind `gpu:`; fuzzy only what names none.
+    #[rstest]
+    #[case("h100", &["H100-80GB-SXM", "H100-80GB-PCIe", "H100-94GB-NVL"], &["H200-141GB-SXM", "A100-80GB-SXM"])]
+    #[case("a100", &["A100-40GB-SXM", "A100-80GB-PCIe"], &["GB200", "A10", "H100-80GB-SXM"])]
+    #[case("l4", &["L4"], &["L40S", "L40"])]
+    #[case("a10", &["A10"], &["A10G", "A100-80GB-SXM"])]
+    #[case("t4", &["T4"], &["B200", "T4G"])]
+    #[case("h200", &["H200-141GB-SXM"], &["GH200-96GB", "B200"])]
+    fn b14_a_chip_that_is_named_is_that_chip(
+        #[case] word: &str,
+        #[case] yes: &[&'static str],
+        #[case] no: &[&'static str],
+    ) {
+        let canonical = |name: &&'static str| -> &'static str { name };
+        for text in [word.to_owned(), format!("gpu:{word}"), word.to_uppercase(), format!("!{word}")] {
+            let filter = Filter::parse::<Gpu>(&text).0;
+            let admits = |name| filter.admits(&Gpu(name), &mut Scratch::default());
+            let negated = text.starts_with('!');
+            for name in yes.iter().map(canonical) {
+                assert_eq!(admits(name), !negated, "{text} on {name}");
+            }
+            for name in no.iter().map(canonical) {
+                assert_eq!(admits(name), negated, "{text} on {name}");
+            }
+        }
     }
 
     #[rstest]
