@@ -55,6 +55,7 @@ impl Home {
     }
 
     /// One with credentials for AWS and an address at which nobody answers.
+    #[cfg(feature = "aws")]
     pub(crate) fn unreachable() -> Self {
         let home = Self::new();
         home.write("config.toml", "[providers.aws]\nendpoint_url = \"http://127.0.0.1:9\"\n");
@@ -62,6 +63,7 @@ impl Home {
     }
 
     /// Run with credentials for AWS, which are nobody's.
+    #[cfg(feature = "aws")]
     pub(crate) fn with_credentials(&self, arguments: &str) -> Output {
         let mut command = self.command();
         command.env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE").env("AWS_SECRET_ACCESS_KEY", "canary-secret-key");
