@@ -126,6 +126,8 @@ fn view(state: State) -> View {
         colors: ColorChoice::TrueColor,
         ascii: false,
         clipboard: false,
+        times: gpudeck::config::settings::TimeDisplay::Utc,
+        zone: gpudeck::tui::times::utc,
     };
     View::new(session, Arc::new(state), Keymap::default(), themes, theme)
 }

@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use gpudeck::config::settings::TimeDisplay;
 use gpudeck::config::system_clock::SystemClock;
 use gpudeck::domain::observation::PriceStatement;
 use gpudeck::domain::{
@@ -190,6 +191,8 @@ fn cockpit(home: &Path, busy: bool) {
             color: ColorChoice::TrueColor,
             ascii: false,
             clipboard: false,
+            times: TimeDisplay::Utc,
+            zone: tui::times::utc,
             multiplexer: tui::Multiplexer::None,
             actor,
         };

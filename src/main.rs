@@ -3,6 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
+use chrono::Offset as _;
 use gpudeck::cli;
 use gpudeck::cli::args::{Cli, Command};
 use gpudeck::cli::commands::cockpit::{self, Cockpit};
@@ -108,6 +109,8 @@ async fn open_cockpit(cli: Cli) -> Exit {
         },
         ascii: app.out.ascii,
         clipboard: app.settings.ui.clipboard,
+        times: app.settings.ui.time,
+        zone: |at| at.with_timezone(&chrono::Local).offset().fix(),
         multiplexer: match cockpit::multiplexer() {
             cockpit::Multiplexer::None => tui::Multiplexer::None,
             cockpit::Multiplexer::Tmux => tui::Multiplexer::Tmux,

@@ -115,7 +115,7 @@ actions! {
     Sort, "sort", "Sort", "Sort by the next column.", [Main], None, ["s"];
     ReverseSort, "reverse", "Reverse", "Turn the order round.", [Main], None, ["S"];
     Pivot, "pivot", "Heat map", "Capacity as rows, or as a map of GPU by region.", [Capacity], None, ["v"];
-    Times, "times", "Times", "Times in UTC, or as ages.", [Main], None, ["u"];
+    Times, "times", "Times", "Times in UTC, in your zone, or as ages.", [Main], None, ["u"];
     Command, "command", "Command line", "Type a command; Tab completes.", [Main], None, [":"];
     Help, "help", "Help", "The keys of where you are.", [Main, Plan], None, ["?", "f1"];
     Launch, "launch", "Launch", "Fill in a job, see its plan, confirm, launch.", [Main], Acts, ["l"];

@@ -151,7 +151,7 @@ fn draw_pane(canvas: &mut Canvas<'_>, area: Rect, pane: Pane, view: &View) {
     }
     title.push((" ".into(), border));
     let inner = canvas.boxed(area, border, &title, &status(view, pane));
-    let context = Context { now: view.now(), relative: view.relative_times, state: &view.board.state };
+    let context = Context { now: view.now(), times: view.times, state: &view.board.state };
     let board = &view.board;
     match pane {
         Pane::Capacity if view.heat => {

@@ -113,7 +113,7 @@ impl Filter {
         self.terms.iter().all(|term| {
             let holds = match &term.test {
                 Test::Gpu { wanted, word } => {
-                    row.texts(Some(GPU), &mut |value| wanted.iter().any(|gpu| gpu.as_str() == value))
+                    row.texts(Some(GPU), &mut |value| wanted.iter().any(|gpu| is_of(value, gpu)))
                         || word.as_ref().is_some_and(|w| row.texts(Some("name"), &mut |value| contains(value, w)))
                 }
                 Test::Fuzzy(atom) => row.texts(None, &mut |value| {
@@ -223,6 +223,11 @@ fn gpus<R: Filterable>(word: &str) -> Option<Vec<Accelerator>> {
         return None;
     }
     accelerators::select(word).ok()
+}
+
+/// Whether a chip's name is this one, or this one with a variant that the table does not list.
+fn is_of(name: &str, gpu: &Accelerator) -> bool {
+    name.strip_prefix(gpu.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn unknown<R: Filterable>(field: &str) -> FilterError {

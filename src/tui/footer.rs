@@ -56,7 +56,7 @@ pub(crate) fn draw(canvas: &mut Canvas<'_>, area: Rect, view: &View) -> Option<P
         let text = format!(" {} ", notice.text);
         canvas.text(x, area.y, left, &text, role);
     } else if let Some(event) = view.state.events.last() {
-        let n = canvas.text(x, area.y, left, &events::time(view.now(), event.at, view.relative_times), Role::Muted) + 1;
+        let n = canvas.text(x, area.y, left, &view.times.short(view.now(), event.at), Role::Muted) + 1;
         canvas.text(x + n, area.y, left.saturating_sub(n), &event.text, events::role(event.kind));
     } else {
         canvas.text(x, area.y, left, "nothing has happened yet", Role::Muted);

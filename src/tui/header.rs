@@ -120,10 +120,7 @@ fn keep(spare: &mut u16, parts: &[Part<'_>], must: bool) -> bool {
 
 pub(crate) fn draw(canvas: &mut Canvas<'_>, layout: &Layout, view: &View) {
     let area = layout.header;
-    let clock: Vec<Part<'static>> = vec![(
-        view.now().format(if area.width >= 120 { "%Y-%m-%d %H:%M:%SZ" } else { "%H:%M:%SZ" }).to_string().into(),
-        Role::Title,
-    )];
+    let clock: Vec<Part<'static>> = vec![(view.times.clock(view.now(), area.width >= 120).into(), Role::Title)];
     let open = view.state.alerts.iter().filter(|a| a.acknowledged_by.is_none()).count();
     let alerts: Vec<Part<'static>> = match open {
         0 => vec![("no alerts".into(), Role::Muted)],

@@ -29,6 +29,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod theme;
+pub mod times;
 mod update;
 mod view;
 
@@ -43,6 +44,7 @@ pub use theme::ColorChoice;
 pub use update::update;
 pub use view::{Effect, Incoming, Input, Refusal, Session, View};
 
+use crate::config::settings::TimeDisplay;
 use crate::domain::Actor;
 use crate::engine::Engine;
 use event_loop::Ended;
@@ -70,6 +72,10 @@ pub struct Options {
     pub ascii: bool,
     /// The clipboard may be written (OSC 52).
     pub clipboard: bool,
+    /// In whose time moments are shown at first.
+    pub times: TimeDisplay,
+    /// How far the operator's clock is from UTC.
+    pub zone: times::Zone,
     /// What stands between us and the terminal.
     pub multiplexer: Multiplexer,
     /// Who acts.
@@ -146,6 +152,8 @@ fn prepare(engine: &Engine, options: Options) -> anyhow::Result<View> {
         colors: options.color,
         ascii: options.ascii,
         clipboard: options.clipboard,
+        times: options.times,
+        zone: options.zone,
     };
     let state = engine.state().borrow().clone();
     Ok(View::new(session, state, keymap, themes, theme))

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use super::filter::{Filter, Filterable, Scratch};
 use super::paint::{Canvas, Part, parts_width, width};
 use super::theme::Role;
+use super::times::Times;
 use crate::domain::{Accelerator, InstanceType, JobId, Location};
 use crate::engine::State;
 
@@ -70,8 +71,8 @@ impl SortKey<'_> {
 pub(crate) struct Context<'a> {
     /// Now, in the world's time.
     pub(crate) now: DateTime<Utc>,
-    /// Ages instead of times.
-    pub(crate) relative: bool,
+    /// In whose time moments are shown.
+    pub(crate) times: Times,
     /// The state that the rows come from.
     pub(crate) state: &'a State,
 }

@@ -462,6 +462,8 @@ pub(crate) fn session() -> Session {
         colors: ColorChoice::TrueColor,
         ascii: false,
         clipboard: true,
+        times: crate::config::settings::TimeDisplay::Utc,
+        zone: super::times::utc,
     }
 }
 

@@ -12,6 +12,8 @@ use super::keymap::{Key, Keymap};
 use super::panes::Pane;
 use super::table::TableState;
 use super::theme::{ColorChoice, Theme, Themes};
+use super::times::{Times, Zone};
+use crate::config::settings::TimeDisplay;
 use crate::domain::{Accelerator, Actor, Location};
 use crate::engine::{Proposal, State, Wish};
 use crate::placement::Ranking;
@@ -33,6 +35,10 @@ pub struct Session {
     pub ascii: bool,
     /// The clipboard may be written (OSC 52).
     pub clipboard: bool,
+    /// In whose time moments are shown at first.
+    pub times: TimeDisplay,
+    /// How far the operator's clock is from UTC.
+    pub zone: Zone,
 }
 
 /// What a request that failed leaves behind: what happened and what to do.
@@ -181,7 +187,8 @@ pub struct View {
     pub(crate) keymap: Keymap,
     pub(crate) themes: Themes,
     pub(crate) theme: Theme,
-    pub(crate) relative_times: bool,
+    /// In whose time moments are shown.
+    pub(crate) times: Times,
     pub(crate) requests: u64,
     /// A refresh is under way since.
     pub(crate) refreshing: Option<(u64, Duration)>,
@@ -197,6 +204,7 @@ impl View {
     /// Before anything has happened.
     pub fn new(session: Session, state: Arc<State>, keymap: Keymap, themes: Themes, theme: Theme) -> Self {
         Self {
+            times: Times { display: session.times, zone: session.zone },
             session,
             size: (80, 24),
             at: Duration::ZERO,
@@ -226,7 +234,6 @@ impl View {
             keymap,
             themes,
             theme,
-            relative_times: false,
             requests: 0,
             refreshing: None,
             reply: ReplyGuard::Open,

@@ -1,7 +1,5 @@
 //! All that is known of a row.
 
-use chrono::{DateTime, Utc};
-
 use super::reader::{Line, field, heading};
 use crate::domain::{Evidence, Money, Offer, StepState};
 use crate::engine::JobView;
@@ -31,10 +29,6 @@ pub(crate) fn lines(view: &View, id: &RowId, columns: u16) -> Vec<Line> {
         RowId::Event(_) => view.board.events.row(id).map_or_else(gone, |event| of_event(view, event, columns)),
         RowId::Region(_) => of_region(view, id),
     }
-}
-
-fn moment(now: DateTime<Utc>, at: DateTime<Utc>) -> String {
-    format!("{} ({} ago)", at.format("%Y-%m-%dT%H:%M:%SZ"), age(now, at))
 }
 
 fn number(value: Option<f64>, unit: &str) -> String {
@@ -81,7 +75,7 @@ fn of_offer(view: &View, offer: &Offer, columns: u16) -> Vec<Line> {
     ));
     let when = format!(
         "{}{}",
-        moment(now, offer.observed_at),
+        view.times.full(now, offer.observed_at),
         if offer.stale { ", stale: read it again before acting (r)" } else { "" }
     );
     lines.extend(field("Observed", &when, if offer.stale { Role::Stale } else { Role::Text }, columns));
@@ -103,7 +97,7 @@ fn of_offer(view: &View, offer: &Offer, columns: u16) -> Vec<Line> {
         line.extend(spark::trend(Some(history), usize::from(columns.saturating_sub(40)).max(8)));
         if let Some(first) = history.points().next() {
             line.push((
-                format!("  {} changes since {}", history.points().len() - 1, first.at.format("%m-%d %H:%MZ")).into(),
+                format!("  {} changes since {}", history.points().len() - 1, view.times.short(now, first.at)).into(),
                 Role::Muted,
             ));
         }
@@ -218,15 +212,15 @@ fn of_job(view: &View, job: &JobView, columns: u16) -> Vec<Line> {
     lines.extend(field("Restarts", &job.restarts.to_string(), Role::Text, columns));
     lines.push(Vec::new());
     lines.push(heading("Times"));
-    lines.extend(field("Created", &moment(now, job.created_at), Role::Text, columns));
+    lines.extend(field("Created", &view.times.full(now, job.created_at), Role::Text, columns));
     lines.extend(field(
         "First ran",
-        &job.started_at.map_or_else(|| "not yet".to_owned(), |t| moment(now, t)),
+        &job.started_at.map_or_else(|| "not yet".to_owned(), |t| view.times.full(now, t)),
         Role::Text,
         columns,
     ));
     if let Some(ended) = job.ended_at {
-        lines.extend(field("Ended", &moment(now, ended), Role::Text, columns));
+        lines.extend(field("Ended", &view.times.full(now, ended), Role::Text, columns));
     }
     if let Some(operation) = &job.operation {
         lines.push(Vec::new());
@@ -261,7 +255,7 @@ fn of_job(view: &View, job: &JobView, columns: u16) -> Vec<Line> {
             ),
         ]);
         if let Some(notice) = i.instance.preemption_notice {
-            lines.push(vec![(format!("     taken away at {}", notice.format("%H:%M:%SZ")).into(), Role::Failed)]);
+            lines.push(vec![(format!("     taken away at {}", view.times.short(now, notice)).into(), Role::Failed)]);
         }
     }
     lines.push(Vec::new());
@@ -301,7 +295,7 @@ pub(crate) const fn step_mark(state: StepState) -> (&'static str, Role) {
 
 fn of_event(view: &View, event: &crate::tui::panes::events::EventRow, columns: u16) -> Vec<Line> {
     let mut lines = Vec::new();
-    lines.extend(field("When", &moment(view.now(), event.at), Role::Text, columns));
+    lines.extend(field("When", &view.times.full(view.now(), event.at), Role::Text, columns));
     lines.extend(field("What", event.kind.as_str(), crate::tui::panes::events::role(event.kind), columns));
     lines.extend(field("Who", &event.actor.to_string(), Role::Text, columns));
     if let Some(name) = &event.job_name {

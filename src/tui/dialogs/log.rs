@@ -4,7 +4,7 @@ use super::reader::Line;
 use crate::config::limits;
 use crate::domain::JobId;
 use crate::tui::paint::wrap;
-use crate::tui::panes::events::{role, time};
+use crate::tui::panes::events::role;
 use crate::tui::theme::Role;
 use crate::tui::view::View;
 
@@ -15,11 +15,8 @@ pub(crate) fn lines(view: &View, id: &JobId, columns: u16) -> Vec<Line> {
     for event in events.iter().skip(events.len().saturating_sub(limits::LOG_LINES)) {
         let room = columns.saturating_sub(36).max(12);
         for (i, text) in wrap(&event.text, room).into_iter().enumerate() {
-            let (at, kind) = if i == 0 {
-                (time(now, event.at, view.relative_times), event.kind.as_str())
-            } else {
-                (String::new(), "")
-            };
+            let (at, kind) =
+                if i == 0 { (view.times.short(now, event.at), event.kind.as_str()) } else { (String::new(), "") };
             lines.push(vec![
                 (format!("{at:<13} ").into(), Role::Muted),
                 (format!("{kind:<20}  ").into(), role(event.kind)),

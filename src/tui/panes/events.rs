@@ -3,12 +3,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-
 use crate::domain::{Event, EventKind};
 use crate::engine::State;
 use crate::tui::filter::Filterable;
-use crate::tui::table::{Column, Row, RowId, SortKey, age};
+use crate::tui::table::{Column, Row, RowId, SortKey};
 use crate::tui::theme::Role;
 
 /// An event of a state.
@@ -51,17 +49,6 @@ pub(crate) const fn role(kind: EventKind) -> Role {
     }
 }
 
-/// A time as shown: the day too where it is not today.
-pub(crate) fn time(now: DateTime<Utc>, at: DateTime<Utc>, relative: bool) -> String {
-    if relative {
-        format!("{} ago", age(now, at))
-    } else if at.date_naive() == now.date_naive() {
-        at.format("%H:%M:%SZ").to_string()
-    } else {
-        at.format("%m-%d %H:%MZ").to_string()
-    }
-}
-
 static COLUMNS: &[Column<EventRow>] = &[
     Column {
         name: "time",
@@ -71,7 +58,7 @@ static COLUMNS: &[Column<EventRow>] = &[
         drop: 0,
         right: false,
         whole: true,
-        cell: |r, c| vec![(time(c.now, r.at, c.relative).into(), Role::Muted)],
+        cell: |r, c| vec![(c.times.short(c.now, r.at).into(), Role::Muted)],
         key: Some(|r| SortKey::Integer(r.seq)),
     },
     Column {

@@ -283,3 +283,29 @@ fn spot_and_on_demand_stand_side_by_side() {
         1
     );
 }
+
+/// UTC, the operator's own zone, or ages: in header, events and details, always with the zone.
+#[test]
+fn op16_times_are_in_utc_in_the_zone_of_the_operator_or_ages() {
+    let mut session = session();
+    session.zone = |_| chrono::FixedOffset::east_opt(19_800).unwrap();
+    session.times = crate::config::settings::TimeDisplay::Local;
+    let mut runner = Runner::with(session, state(), 200, 60);
+    for screen in [runner.screen(), {
+        runner.keys("e");
+        runner.screen()
+    }] {
+        assert!(screen.contains("2026-12-01 07:43:07+05:30"), "the header's clock\n{screen}");
+        assert!(screen.contains(" 07:43:07+05:30 "), "an event\n{screen}");
+        assert!(!screen.contains("02:13:07"), "{screen}");
+    }
+    runner.keys("4 d");
+    assert!(runner.screen().contains("+05:30 ("), "details\n{}", runner.screen());
+    runner.keys("esc u");
+    assert!(runner.notice().contains("ages"), "{}", runner.notice());
+    runner.keys("e");
+    assert!(runner.screen().contains("s ago"), "{}", runner.screen());
+    runner.keys("esc u");
+    assert!(runner.notice().contains("UTC"));
+    assert!(runner.screen().contains("2026-12-01 02:13:07Z"));
+}

@@ -48,7 +48,11 @@ pub(super) fn perform(view: &mut View, action: Action, effects: &mut Vec<Effect>
             view.heat = !view.heat;
             moves::ask(view);
         }
-        Action::Times => view.relative_times = !view.relative_times,
+        Action::Times => {
+            view.times.next();
+            let told = view.times.told();
+            view.tell(told);
+        }
         Action::Command => view.layers.push(Layer::Command(CommandLine::default())),
         Action::Help => help(view),
         Action::Launch => launch(view, false),
