@@ -185,18 +185,26 @@ fn op32_no_color_writes_no_colour() {
 
 #[test]
 fn op32_colours_are_what_the_environment_states() {
-    for (colorterm, term, wanted, forbidden) in [
-        ("truecolor", "xterm-256color", "38;2;", "\u{0}"),
-        ("", "xterm-256color", "38;5;", "38;2;"),
-        ("", "xterm", "\x1b[", "38;2;"),
-    ] {
+    let cases: [(&str, &str, &str, &[&str]); 3] = [
+        ("truecolor", "xterm-256color", "38;2;", &["59"]),
+        ("", "xterm-256color", "38;5;", &["8;2;", "59"]),
+        // The 16 colours in the form that a terminal knows which has no more.
+        ("", "xterm", "\x1b[0;1;36m", &["8;2;", "8;5;", "59"]),
+    ];
+    for (colorterm, term, wanted, forbidden) in cases {
         let home = home();
         let mut t = Terminal::start(home.path(), &["--demo"], 120, 40, &[("COLORTERM", colorterm), ("TERM", term)]);
         t.wait_ready();
         t.type_text("q");
         assert!(t.wait_exit().success());
         let text = String::from_utf8_lossy(&t.bytes()).into_owned();
-        assert!(text.contains(wanted) && !text.contains(forbidden), "{colorterm} {term}");
+        assert!(text.contains(wanted), "{colorterm} {term}: no {wanted:?}");
+        let looks = text.split('\x1b').filter_map(|s| s.strip_prefix('[')?.split_once('m')).map(|(numbers, _)| numbers);
+        for look in looks.filter(|l| l.bytes().all(|b| b.is_ascii_digit() || b == b';')) {
+            for part in forbidden {
+                assert!(!look.contains(part), "{colorterm} {term}: SGR {look}");
+            }
+        }
     }
 }
 
@@ -217,6 +225,33 @@ fn op27_idle_it_writes_nothing_but_the_clock_and_uses_no_processor() {
     assert!(used <= 15, "{used} hundredths of a second of processor time in five seconds, in a debug build");
     t.type_text("q");
     assert!(t.wait_exit().success());
+}
+
+/// Over a slow link only what changes is sent: a moved selection is a few hundred bytes, and the screen is cleared only
+/// when it was asked for or has another size.
+#[test]
+fn op23_only_what_changed_is_sent() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &[], 120, 40, &[]);
+    t.wait("published offers", |s| s.contents().contains("OD $/GPU") && s.contents().contains('?'));
+    let clears = |t: &Terminal| t.bytes().windows(4).filter(|w| *w == b"\x1b[2J").count();
+    let mark = |s: &vt100::Screen| s.rows(0, 3).position(|row| row.contains('▸'));
+    let (at_first, from, keys) = (clears(&t), t.bytes().len(), 40);
+    for n in 0..keys {
+        let before = t.screen(mark);
+        t.type_text(if n % 20 < 10 { "j" } else { "k" });
+        t.wait("the mark to move", |s| mark(s) != before);
+    }
+    assert_eq!(clears(&t), at_first, "cleared while the selection moved");
+    let sent = (t.bytes().len() - from) / keys;
+    assert!(sent < 2_000, "{sent} bytes for a moved selection");
+    t.type_text("\x0c");
+    t.wait_bytes("a clear", |bytes| bytes.windows(4).filter(|w| *w == b"\x1b[2J").count() == at_first + 1);
+    t.resize(100, 30);
+    t.wait_bytes("another", |bytes| bytes.windows(4).filter(|w| *w == b"\x1b[2J").count() == at_first + 2);
+    t.type_text("q");
+    assert!(t.wait_exit().success());
+    assert_eq!(clears(&t), at_first + 2, "once for Ctrl-L and once for the new size");
 }
 
 /// Nothing else wakes this screen but its clock, once a second: were keys answered only then, each would see another

@@ -21,6 +21,7 @@ mod limiter;
 mod line_edit;
 mod paint;
 mod panes;
+mod sgr;
 mod spark;
 mod table;
 mod term;

@@ -15,9 +15,10 @@ use crossterm::terminal::{
     BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
 };
 use crossterm::{QueueableCommand, queue};
-use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+
+use super::sgr;
 
 /// Whether the terminal is ours at the moment, so that giving it back twice does nothing the second time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -54,7 +55,6 @@ fn write_all(out: &mut File, mut bytes: &[u8]) -> io::Result<()> {
 pub(crate) struct Screen {
     out: File,
     gather: Gather,
-    backend: CrosstermBackend<Gather>,
     shown: Buffer,
     cursor: Option<Position>,
     /// The next frame begins on an empty screen.
@@ -71,7 +71,6 @@ impl Screen {
         let (width, height) = crossterm::terminal::size()?;
         let mut screen = Self {
             out,
-            backend: CrosstermBackend::new(gather.clone()),
             gather,
             shown: Buffer::empty(Rect { x: 0, y: 0, width, height }),
             cursor: None,
@@ -121,7 +120,9 @@ impl Screen {
         if self.clear {
             queue!(self.gather, ResetColor, SetAttribute(Attribute::Reset), Clear(ClearType::All))?;
         }
-        self.backend.draw(changes.into_iter())?;
+        let mut cells = String::new();
+        sgr::write(&mut cells, changes.into_iter());
+        self.gather.write_all(cells.as_bytes())?;
         if let Some(at) = cursor {
             queue!(self.gather, MoveTo(at.x, at.y), Show)?;
         }

@@ -109,6 +109,17 @@ impl Terminal {
         }
     }
 
+    /// Wait until what was written is so.
+    pub(crate) fn wait_bytes(&self, what: &str, until: impl Fn(&[u8]) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = self.seen.0.lock().unwrap();
+        while !until(&seen.bytes) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero() && !seen.closed, "waited in vain for {what}");
+            seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
+        }
+    }
+
     pub(crate) fn wait_text(&self, text: &str) {
         self.wait(text, |screen| screen.contents().contains(text));
     }
