@@ -408,8 +408,13 @@ pub const FRAME_MAX: Duration = Duration::from_secs(2);
 /// Real: shortest time between two computations of what tables show from new data. Sorting 100,000 rows takes tens of
 /// milliseconds of a core; four times a second is 1 % to 10 % of one.
 pub const BOARD_EVERY: Duration = Duration::from_millis(250);
-/// Real: a terminal's reply to a question is through within that, and what follows it is a person.
-pub const REPLY_WINDOW: Duration = Duration::from_millis(150);
+/// Real: pieces of a terminal's reply to a question are no further apart than that on a slow link; what comes later is a
+/// person.
+pub const REPLY_GAP: Duration = Duration::from_secs(1);
+/// Real: what comes so soon after a reply's opening belongs to it, whatever it is.
+pub const REPLY_BEGIN: Duration = Duration::from_millis(100);
+/// The longest reply that is swallowed: a clipboard of a few kB.
+pub const REPLY_KEYS: u32 = 16_384;
 /// So many different characters that arrive at once were pasted, not typed, even where the terminal does not say so.
 pub const BURST: usize = 16;
 /// Largest text copied to the clipboard: what tmux and xterm pass on.

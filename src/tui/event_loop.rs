@@ -117,6 +117,11 @@ fn inputs(batch: Vec<TermEvent>) -> Vec<Incoming> {
         let mut different: Vec<char> = text.chars().collect();
         different.sort_unstable();
         different.dedup();
+        if is_end_of_reply(text) {
+            run.clear();
+            text.clear();
+            return;
+        }
         // A key held down repeats one character; people do not hold four.
         if run.len() >= limits::BURST && different.len() >= 4 {
             run.clear();
@@ -137,6 +142,15 @@ fn inputs(batch: Vec<TermEvent>) -> Vec<Incoming> {
     }
     end_run(&mut run, &mut text, &mut out);
     out
+}
+
+/// Whether characters that came at once are what is left of a terminal's reply, such as `41;390;0c`: the event library
+/// drops a beginning that it does not know (`ESC [ >`) and gives the rest as keys. Nobody types that in one read.
+fn is_end_of_reply(text: &str) -> bool {
+    let numbers = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '~');
+    let last = text.len() - numbers.len();
+    let number = |c: char| c.is_ascii_digit() || matches!(c, ';' | ':' | '$');
+    numbers.len() >= 3 && last <= 1 && numbers.contains(';') && numbers.chars().all(number)
 }
 
 /// Run until somebody leaves or the terminal is gone.
@@ -282,6 +296,11 @@ mod tests {
         assert!(matches!(pasted.as_slice(), [Incoming::Paste(t)] if t == "terminate llama-ft\nyes\n"), "{pasted:?}");
         assert_eq!(inputs(keys("jjjjjjjjjjjjjjjjjjjjjjjjj")).len(), 25, "a key held down is keys");
         assert_eq!(inputs(keys("/h100\n")).len(), 6, "a few quick keys are keys");
+        for reply in ["41;390;0c", "1;2;3R", "2026;2$y", "41;390;"] {
+            assert!(inputs(keys(reply)).is_empty(), "op8: {reply} is what is left of a reply");
+        }
+        assert_eq!(inputs(keys("price<4")).len(), 7);
+        assert_eq!(inputs(keys("1;")).len(), 2);
         let mut mixed = vec![TermEvent::Key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT))];
         mixed.extend(keys("terminate llama-ft\nyes\n"));
         mixed.push(TermEvent::Resize(80, 24));

@@ -145,8 +145,8 @@ pub(crate) enum ReplyGuard {
     Open,
     /// An escape came alone; if its rest follows within a moment it was a reply.
     Escape(Duration),
-    /// In a reply since.
-    Swallowing(Duration),
+    /// In a reply: when its last key came, how many have come, and whether it must begin with a number.
+    Swallowing { last: Duration, keys: u32, numbered: bool },
 }
 
 /// Everything that the cockpit draws and decides from.

@@ -308,6 +308,55 @@ fn op8_a_terminals_replies_never_become_text_or_keys() {
     }
 }
 
+proptest::proptest! {
+    /// However a slow link cuts a reply into pieces, the field keeps its text; and what is typed afterwards gets there.
+    #[test]
+    fn op8_a_reply_in_pieces_never_becomes_text(
+        kind in proptest::prelude::prop::sample::select(vec![']', 'P']),
+        body in "[0-9]{1,3};[a-zA-Z0-9:/;?=]{0,30}",
+        gaps in proptest::collection::vec(0_u64..800, 40),
+        bell in proptest::bool::ANY,
+    ) {
+        let plain = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+        let alt = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::ALT);
+        for named in [false, true] {
+            let mut runner = Runner::new(state(), 120, 40);
+            if named {
+                confirming(&mut runner);
+                runner.wait(Duration::from_secs(1));
+                runner.text("llama");
+            } else {
+                runner.keys("1 /").text("spot");
+            }
+            let mut reply = vec![alt(kind)];
+            reply.extend(body.chars().map(plain));
+            reply.push(if bell { KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL) } else { alt('\\') });
+            for (key, gap) in reply.into_iter().zip(gaps.iter().cycle()) {
+                runner.take(Incoming::Key(key));
+                runner.wait(Duration::from_millis(*gap));
+            }
+            runner.text("x");
+            let text = if named {
+                let Some(Layer::Confirm(c)) = runner.view.layers.last() else { panic!("closed") };
+                c.typed.as_ref().unwrap().edit.text().to_owned()
+            } else {
+                runner.view.capacity.filter_text.clone()
+            };
+            proptest::prop_assert_eq!(text, if named { "llamax" } else { "spotx" });
+        }
+    }
+}
+
+#[test]
+fn op8_alt_and_a_bracket_by_mistake_swallows_nothing_that_is_typed() {
+    let mut runner = Runner::new(state(), 120, 40);
+    runner.keys("1 /");
+    runner.press(KeyEvent::new(KeyCode::Char(']'), KeyModifiers::ALT));
+    runner.wait(Duration::from_millis(300));
+    runner.text("spot");
+    assert_eq!(runner.view.capacity.filter_text, "spot");
+}
+
 #[test]
 fn op8_a_reply_whose_body_comes_as_a_burst_is_no_paste() {
     let mut runner = Runner::new(state(), 120, 40);

@@ -20,25 +20,37 @@ fn is_reply(view: &mut View, key: &KeyEvent) -> bool {
     let plain = |c: char| key.code == KeyCode::Char(c);
     let alt = key.modifiers.contains(KeyModifiers::ALT);
     let opens = |c: &KeyCode| matches!(c, KeyCode::Char(']' | 'P' | '_' | '^' | 'X'));
+    let begin =
+        |c: &KeyCode| ReplyGuard::Swallowing { last: at, keys: 0, numbered: matches!(c, KeyCode::Char(']' | '[')) };
     match view.reply {
-        ReplyGuard::Swallowing(since) if at.saturating_sub(since) <= limits::REPLY_WINDOW => {
+        ReplyGuard::Swallowing { last, keys, numbered }
+            if at.saturating_sub(last) <= limits::REPLY_GAP && keys < limits::REPLY_KEYS =>
+        {
             // Ends with BEL (Ctrl-G) or ESC \.
             let bell = key.modifiers.contains(KeyModifiers::CONTROL) && matches!(key.code, KeyCode::Char('g' | 'G'));
             if bell || alt && plain('\\') {
                 view.reply = ReplyGuard::Open;
+                return true;
             }
-            return true;
+            // Its number comes first; a person who pressed Alt-] by mistake goes on with something else.
+            let digit = matches!(key.code, KeyCode::Char(c) if c.is_ascii_digit() || matches!(c, '?' | '>' | '='));
+            if keys == 0 && numbered && !digit && at.saturating_sub(last) > limits::REPLY_BEGIN {
+                view.reply = ReplyGuard::Open;
+            } else {
+                view.reply = ReplyGuard::Swallowing { last: at, keys: keys + 1, numbered };
+                return true;
+            }
         }
         ReplyGuard::Escape(since)
             if at.saturating_sub(since) <= Duration::from_millis(20) && (opens(&key.code) || plain('[')) && !alt =>
         {
-            view.reply = ReplyGuard::Swallowing(at);
+            view.reply = begin(&key.code);
             return true;
         }
         _ => view.reply = ReplyGuard::Open,
     }
     if alt && opens(&key.code) {
-        view.reply = ReplyGuard::Swallowing(at);
+        view.reply = begin(&key.code);
         return true;
     }
     if key.code == KeyCode::Esc {
@@ -135,7 +147,7 @@ fn act(view: &mut View, action: Action, effects: &mut Vec<Effect>) {
 /// A pasted text is text where text is typed, and nothing elsewhere: never keys. A line break in it presses nothing.
 pub(super) fn paste(view: &mut View, text: &str) {
     // The body of a terminal's reply comes as a burst of characters, and is no paste.
-    if matches!(view.reply, ReplyGuard::Swallowing(since) if view.at.saturating_sub(since) <= limits::REPLY_WINDOW) {
+    if matches!(view.reply, ReplyGuard::Swallowing { last, .. } if view.at.saturating_sub(last) <= limits::REPLY_GAP) {
         return;
     }
     if let Some(Layer::Confirm(c)) = view.layers.last()
