@@ -126,6 +126,7 @@ fn view(state: State) -> View {
         colors: ColorChoice::TrueColor,
         ascii: false,
         clipboard: false,
+        name_above: HourlyRate::from_micros(100_000_000),
         times: gpudeck::config::settings::TimeDisplay::Utc,
         zone: gpudeck::tui::times::utc,
     };

@@ -191,6 +191,7 @@ fn cockpit(home: &Path, busy: bool) {
             color: ColorChoice::TrueColor,
             ascii: false,
             clipboard: false,
+            name_above: HourlyRate::from_micros(100_000_000),
             times: TimeDisplay::Utc,
             zone: tui::times::utc,
             multiplexer: tui::Multiplexer::None,

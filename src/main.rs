@@ -109,6 +109,7 @@ async fn open_cockpit(cli: Cli) -> Exit {
         },
         ascii: app.out.ascii,
         clipboard: app.settings.ui.clipboard,
+        name_above: app.settings.limits.type_name_above_usd_per_hour,
         times: app.settings.ui.time,
         zone: |at| at.with_timezone(&chrono::Local).offset().fix(),
         multiplexer: match cockpit::multiplexer() {

@@ -411,6 +411,11 @@ pub const BOARD_EVERY: Duration = Duration::from_millis(250);
 /// Real: pieces of a terminal's reply to a question are no further apart than that on a slow link; what comes later is a
 /// person.
 pub const REPLY_GAP: Duration = Duration::from_secs(1);
+/// World: a job's machines that were not seen for longer are not acted on from the screen before they are; they are
+/// looked at every ten seconds.
+pub const JOB_UNSEEN: Duration = Duration::from_mins(2);
+/// Real: the same where the world goes faster than machines can be looked at.
+pub const JOB_UNSEEN_REAL: Duration = Duration::from_secs(5);
 /// Real: what comes so soon after a reply's opening belongs to it, whatever it is.
 pub const REPLY_BEGIN: Duration = Duration::from_millis(100);
 /// The longest reply that is swallowed: a clipboard of a few kB.

@@ -46,7 +46,7 @@ pub use update::update;
 pub use view::{Effect, Incoming, Input, Refusal, Session, View};
 
 use crate::config::settings::TimeDisplay;
-use crate::domain::Actor;
+use crate::domain::{Actor, HourlyRate};
 use crate::engine::Engine;
 use event_loop::Ended;
 use keymap::Keymap;
@@ -73,6 +73,8 @@ pub struct Options {
     pub ascii: bool,
     /// The clipboard may be written (OSC 52).
     pub clipboard: bool,
+    /// A launch dearer than this wants the job's name typed.
+    pub name_above: HourlyRate,
     /// In whose time moments are shown at first.
     pub times: TimeDisplay,
     /// How far the operator's clock is from UTC.
@@ -153,6 +155,7 @@ fn prepare(engine: &Engine, options: Options) -> anyhow::Result<View> {
         colors: options.color,
         ascii: options.ascii,
         clipboard: options.clipboard,
+        name_above: options.name_above,
         times: options.times,
         zone: options.zone,
     };

@@ -462,6 +462,7 @@ pub(crate) fn session() -> Session {
         colors: ColorChoice::TrueColor,
         ascii: false,
         clipboard: true,
+        name_above: HourlyRate::from_micros(100_000_000),
         times: crate::config::settings::TimeDisplay::Utc,
         zone: super::times::utc,
     }

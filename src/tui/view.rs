@@ -14,7 +14,7 @@ use super::table::TableState;
 use super::theme::{ColorChoice, Theme, Themes};
 use super::times::{Times, Zone};
 use crate::config::settings::TimeDisplay;
-use crate::domain::{Accelerator, Actor, Location};
+use crate::domain::{Accelerator, Actor, HourlyRate, Location};
 use crate::engine::{Proposal, State, Wish};
 use crate::placement::Ranking;
 
@@ -35,6 +35,8 @@ pub struct Session {
     pub ascii: bool,
     /// The clipboard may be written (OSC 52).
     pub clipboard: bool,
+    /// A launch dearer than this wants the job's name typed.
+    pub name_above: HourlyRate,
     /// In whose time moments are shown at first.
     pub times: TimeDisplay,
     /// How far the operator's clock is from UTC.

@@ -8,8 +8,8 @@ use ratatui::layout::{Position, Rect};
 use super::reader::{Line, field, heading};
 use super::{buttons, centred};
 use crate::config::limits;
-use crate::domain::{JobId, JobState, Money, PlanKind};
-use crate::engine::{JobView, Proposal};
+use crate::domain::{HourlyRate, JobId, JobState, Money, PlanKind};
+use crate::engine::{JobView, Proposal, Wish};
 use crate::tui::line_edit::LineEdit;
 use crate::tui::paint::{Canvas, wrap};
 use crate::tui::panes::jobs::{place, state_mark};
@@ -64,13 +64,28 @@ pub(crate) fn expected(name: &str, id: &JobId) -> (String, &'static str) {
         (name.to_owned(), "the job's name")
     } else {
         let count = id.as_str().chars().count();
-        (id.as_str().chars().skip(count.saturating_sub(6)).collect(), "the last six of the job's id")
+        (id.as_str().chars().skip(count.saturating_sub(6)).collect(), "the last six of the id")
     }
 }
 
 impl Confirm {
-    pub(crate) fn new(question: Question, target: Option<(JobId, String)>, at: Duration) -> Self {
+    /// A launch dearer than `name_above`, or of unknown price, wants the name typed too.
+    pub(crate) fn new(
+        question: Question,
+        target: Option<(JobId, String)>,
+        name_above: HourlyRate,
+        at: Duration,
+    ) -> Self {
+        let dear = |p: &Proposal| p.plan.usd_per_hour_after.is_none_or(|rate| rate > name_above);
         let typed = match &question {
+            Question::Do(p) if p.plan.kind == PlanKind::Launch && dear(p) => match &p.wish {
+                // It has no id yet: the plan's stands for it where the name cannot be typed.
+                Wish::Launch { spec, .. } => {
+                    let (expected, what) = expected(&spec.name, &JobId::from(p.plan.id.as_str()));
+                    Some(Typed { expected: Some(expected), what, edit: LineEdit::default() })
+                }
+                Wish::Migrate { .. } | Wish::Terminate { .. } => None,
+            },
             Question::Do(proposal) if proposal.plan.kind != PlanKind::Launch => target.as_ref().map(|(id, name)| {
                 let (expected, what) = expected(name, id);
                 Typed { expected: Some(expected), what, edit: LineEdit::default() }

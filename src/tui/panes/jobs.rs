@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use crate::config::limits;
 use crate::domain::{FeedHealth, HourlyRate, JobState, Purchase, StepState};
 use crate::engine::{JobView, State};
 use crate::tui::filter::Filterable;
@@ -35,18 +36,22 @@ pub(crate) fn rows(state: &State) -> Vec<JobRow> {
         .collect()
 }
 
-/// Why a job's row is not to be acted on before it is read again: its provider's last answer is too old or not believed.
+/// Why a job's row is not to be acted on before it is read again: its machines have not been seen for a while. That the
+/// provider's prices are old says nothing of them.
 pub(crate) fn why_stale(state: &State, job: &JobView) -> Option<String> {
-    let provider = job.provider.as_ref().filter(|_| !job.state.is_final())?;
-    let feed = state.market.feeds().iter().find(|f| f.provider == *provider)?;
-    let what = match feed.health {
-        FeedHealth::Stale | FeedHealth::Quarantined | FeedHealth::AuthNeeded | FeedHealth::Down => feed.health.label(),
-        _ => return None,
-    };
-    let since = feed
-        .answered_at
-        .map_or_else(|| "never answered".to_owned(), |at| format!("last answer {} ago", age(state.at, at)));
-    Some(format!("{provider} is {what}, {since}"))
+    if job.state.is_final() {
+        return None;
+    }
+    let seen = job.instances.iter().filter(|i| i.instance.state.may_bill()).map(|i| i.observed_at).min()?;
+    // In a world that goes fast, machines cannot be looked at more often than every few real seconds.
+    let limit = limits::JOB_UNSEEN.max(limits::JOB_UNSEEN_REAL.mul_f64(state.speed.clamp(0.0, 1e6)));
+    if (state.at - seen).to_std().unwrap_or_default() <= limit {
+        return None;
+    }
+    let feed = job.provider.as_ref().and_then(|p| state.market.feeds().iter().find(|f| f.provider == *p));
+    let health =
+        feed.filter(|f| f.health != FeedHealth::Live).map(|f| format!("; {} is {}", f.provider, f.health.label()));
+    Some(format!("its machines were last seen {} ago{}", age(state.at, seen), health.unwrap_or_default()))
 }
 
 /// A job state's mark and role.

@@ -232,7 +232,7 @@ fn op4_a_name_that_is_not_ascii_is_confirmed_by_the_end_of_the_id() {
     let id = JobId::from("0193f0a0-0000-7000-8000-00000000abcd");
     assert_eq!(expected("llama-ft", &id).0, "llama-ft");
     // A Cyrillic а looks like the Latin one.
-    assert_eq!(expected("ll\u{430}ma-ft", &id), ("00abcd".to_owned(), "the last six of the job's id"));
+    assert_eq!(expected("ll\u{430}ma-ft", &id), ("00abcd".to_owned(), "the last six of the id"));
     assert_eq!(expected("two words", &id).0, "00abcd");
     assert_eq!(expected("", &id).0, "00abcd");
 }
@@ -443,35 +443,70 @@ fn op11_a_refusal_stays_on_the_screen_with_code_request_and_what_to_do() {
 }
 
 #[test]
-fn op13_nothing_is_done_to_a_job_whose_facts_are_stale_until_they_are_read_again() {
+fn op13_nothing_is_done_to_a_job_whose_machines_were_not_seen_until_they_are_read_again() {
+    let unseen = |minutes| {
+        let mut old = state();
+        let mut jobs = old.jobs.to_vec();
+        for instance in jobs.iter_mut().flat_map(|j| &mut j.instances) {
+            instance.observed_at = old.at - chrono::TimeDelta::minutes(minutes);
+        }
+        old.jobs = jobs.into();
+        old
+    };
+    let mut runner = Runner::new(unseen(3), 120, 40);
+    for key in ["t", "m"] {
+        runner.keys("4").keys(key);
+        assert!(runner.effects.is_empty() && runner.view.layers.is_empty(), "{key}");
+        let notice = runner.notice();
+        assert!(notice.contains("its machines were last seen 3m ago"), "{notice}");
+    }
+    runner.state(state());
+    runner.keys("t");
+    assert_eq!(runner.effects.len(), 1, "read again, it can be acted on");
+    // Half an hour of a world that goes a thousand times faster is two seconds.
+    let mut fast = unseen(30);
+    fast.speed = 1_000.0;
+    let mut runner = Runner::new(fast, 120, 40);
+    runner.keys("4 t");
+    assert_eq!(runner.effects.len(), 1);
+}
+
+/// Old prices are no reason to let a machine go on billing.
+#[test]
+fn op13_old_prices_do_not_keep_a_job_whose_machines_are_seen_from_being_ended() {
     for health in [FeedHealth::Stale, FeedHealth::Down, FeedHealth::AuthNeeded, FeedHealth::Quarantined] {
         let mut old = state();
-        let feeds = old
-            .market
-            .feeds()
-            .iter()
-            .cloned()
-            .map(|mut f| {
-                if f.provider == "aws" {
-                    f.health = health;
-                }
-                f
-            })
-            .collect();
+        let feeds = old.market.feeds().iter().cloned().map(|mut f| {
+            if f.provider == "aws" {
+                f.health = health;
+            }
+            f
+        });
+        let feeds = feeds.collect();
         old.market = std::sync::Arc::new(crate::market::Snapshot::from_offers(now(), offers()).with_feeds(feeds));
         let mut runner = Runner::new(old, 120, 40);
-        for key in ["t", "m"] {
-            runner.keys("4").keys(key);
-            assert!(runner.effects.is_empty() && runner.view.layers.is_empty(), "{health:?} {key}");
-            assert!(
-                runner.notice().contains("llama-ft is not acted on before it is read again"),
-                "{}",
-                runner.notice()
-            );
+        runner.keys("4 t");
+        assert_eq!(runner.effects.len(), 1, "{health:?}: {}", runner.notice());
+    }
+}
+
+/// What the command line wants the name for, the cockpit does too.
+#[test]
+fn op12_a_launch_dearer_than_the_limit_wants_the_name_typed() {
+    for (limit, wants) in [("33.59", true), ("33.60", false), ("100", false)] {
+        let mut session = session();
+        session.name_above = crate::domain::HourlyRate::parse_usd(limit).unwrap();
+        let mut runner = Runner::with(session, state(), 120, 40);
+        runner.keys("1 j l enter").propose().keys("tab enter");
+        let Some(Layer::Confirm(c)) = runner.view.layers.last() else { panic!("{}", runner.screen()) };
+        assert_eq!(c.typed.is_some(), wants, "$33.60/h against {limit}");
+        let name = c.typed.as_ref().and_then(|t| t.expected.clone()).unwrap_or_default();
+        runner.wait(Duration::from_secs(1));
+        if wants {
+            runner.keys("tab enter");
+            assert_eq!(runner.acting(), 0, "nothing typed");
+            assert!(name.starts_with("h100-"), "{name}");
         }
-        runner.state(state());
-        runner.keys("t");
-        assert_eq!(runner.effects.len(), 1, "read again, it can be acted on");
     }
 }
 

@@ -69,11 +69,21 @@ pub(super) fn perform(view: &mut View, action: Action, effects: &mut Vec<Effect>
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Suspend => match operations(view) {
             0 => effects.push(Effect::Suspend),
-            n => view.layers.push(Layer::Confirm(Box::new(Confirm::new(Question::Suspend(n), None, view.at)))),
+            n => view.layers.push(Layer::Confirm(Box::new(Confirm::new(
+                Question::Suspend(n),
+                None,
+                view.session.name_above,
+                view.at,
+            )))),
         },
         Action::Quit => match operations(view) {
             0 => effects.push(Effect::Quit),
-            n => view.layers.push(Layer::Confirm(Box::new(Confirm::new(Question::Quit(n), None, view.at)))),
+            n => view.layers.push(Layer::Confirm(Box::new(Confirm::new(
+                Question::Quit(n),
+                None,
+                view.session.name_above,
+                view.at,
+            )))),
         },
         Action::Back => back(view),
         _ => {}
@@ -206,7 +216,7 @@ fn on_job(view: &mut View, action: Action, id: &JobId, effects: &mut Vec<Effect>
         && let Some(why) = why_stale(&view.state, job)
     {
         let key = view.keymap.first_key(Action::Refresh);
-        view.refuse(format!("{name} is not acted on before it is read again: {why}; {key} asks now"));
+        view.refuse(format!("{name} is not acted on before it is read again: {why}; {key} asks now, `gpudeck` on the command line goes ahead"));
         return;
     }
     let wish = if action == Action::Terminate {
@@ -317,7 +327,7 @@ fn acknowledge(view: &mut View) {
     match alert {
         Some(alert) => {
             let question = Question::Acknowledge { seq: alert.seq, text: alert.text.clone() };
-            view.layers.push(Layer::Confirm(Box::new(Confirm::new(question, None, view.at))));
+            view.layers.push(Layer::Confirm(Box::new(Confirm::new(question, None, view.session.name_above, view.at))));
         }
         None => view.refuse(if chosen.is_some() {
             "this event has no alert that waits for a note"

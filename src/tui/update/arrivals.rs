@@ -88,7 +88,7 @@ fn check_targets(view: &mut View) {
 }
 
 fn proposed(view: &mut View, request: u64, result: Result<Box<crate::engine::Proposal>, Refusal>) {
-    let at = view.at;
+    let (at, name_above) = (view.at, view.session.name_above);
     let mut open = None;
     for (i, layer) in view.layers.iter_mut().enumerate() {
         let Layer::Plan(plan) = layer else { continue };
@@ -99,7 +99,7 @@ fn proposed(view: &mut View, request: u64, result: Result<Box<crate::engine::Pro
             Ok(proposal) => {
                 // A terminate has nothing to choose: its plan is shown in the confirmation.
                 if plan.kind() == PlanKind::Terminate && !plan.dry_run {
-                    open = Some((i, Confirm::new(Question::Do(proposal), plan.target.clone(), at)));
+                    open = Some((i, Confirm::new(Question::Do(proposal), plan.target.clone(), name_above, at)));
                 } else {
                     plan.cursor = plan.cursor.min(proposal.ranking.candidates.len().saturating_sub(1));
                     plan.changed = false;

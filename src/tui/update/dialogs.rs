@@ -239,7 +239,7 @@ fn wish_for(plan: &PlanDialog, candidate: usize) -> Option<Wish> {
 
 fn in_plan(view: &mut View, action: Action, effects: &mut Vec<Effect>) {
     let next = view.requests + 1;
-    let at = view.at;
+    let (at, name_above) = (view.at, view.session.name_above);
     let Some(Layer::Plan(plan)) = view.layers.last_mut() else { return };
     let count = plan.alternatives().len();
     match action {
@@ -289,7 +289,12 @@ fn in_plan(view: &mut View, action: Action, effects: &mut Vec<Effect>) {
                 view.refuse("this plan is too old to be done; r plans again");
             } else if let Some(proposal) = plan.proposal().cloned() {
                 let target = plan.target.clone();
-                view.layers.push(Layer::Confirm(Box::new(Confirm::new(Question::Do(Box::new(proposal)), target, at))));
+                view.layers.push(Layer::Confirm(Box::new(Confirm::new(
+                    Question::Do(Box::new(proposal)),
+                    target,
+                    name_above,
+                    at,
+                ))));
             }
         }
         _ => {}
