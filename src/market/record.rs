@@ -281,6 +281,12 @@ impl Facts {
             Purchase::Spot => self.interruptions.map(|(_, rate)| rate),
             Purchase::OnDemand | Purchase::Reserved => Some(self.interruptions.map_or(0.0, |(_, rate)| rate)),
         };
+        // Whoever reads it takes its time for that of the price: a table's is of the table's date, however lately the
+        // provider listed the machine. How long the listing is believed is another matter.
+        let told_at = match self.price {
+            Some(PriceFact { at, statement: PriceStatement::Published(_) }) => at.min(observed_at),
+            _ => observed_at,
+        };
         let offer = Offer {
             key: key.clone(),
             shape: Arc::clone(&self.shape.1),
@@ -288,7 +294,7 @@ impl Facts {
             price_is_live,
             availability: stock.availability,
             evidence: stock.evidence,
-            observed_at: time(observed_at),
+            observed_at: time(told_at),
             stale,
             capacity,
             quota: self.quota.as_ref().map(|q| q.1.clone()),

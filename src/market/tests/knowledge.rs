@@ -51,6 +51,27 @@ fn a_published_price_does_not_replace_a_fresher_live_one() {
     assert_eq!(history.points().map(|p| p.price).collect::<Vec<_>>(), [Some(usd(20.0))], "no step from another source");
 }
 
+/// A listing of now says nothing of the price, which stays of the table's date for everybody who looks.
+#[test]
+fn a_listing_of_now_does_not_make_a_table_s_price_look_fresh() {
+    let mut market = market();
+    let table = t(-14_000_000);
+    let priced = Observation {
+        price: Some(PriceStatement::Published(usd(30.0))),
+        availability: None,
+        ..seen(key("r", 0), table, 0.0)
+    };
+    let listed = Observation {
+        price: None,
+        availability: Some((Availability::Available, Evidence::Api)),
+        ..seen(key("r", 0), t(0), 0.0)
+    };
+    market.apply(&aws(), complete(vec![priced, listed]), t(0));
+    let offer = offer(&mut market, &key("r", 0), t(1));
+    assert_eq!((offer.price, offer.price_is_live, offer.observed_at), (Some(usd(30.0)), false, table));
+    assert_eq!((offer.availability, offer.stale), (Availability::Available, false));
+}
+
 #[test]
 fn b6_a_price_of_zero_is_unknown() {
     let mut market = market();
