@@ -67,6 +67,14 @@ impl Ledger {
             .max_lifetime(None)
             .acquire_timeout(Duration::from_mins(1))
             .test_before_acquire(false)
+            // SQLite rolls back by itself where the disk is full, and the library then counts one transaction too many for
+            // ever. Such a connection is closed and another one opened. The ping comes after what is still to be undone.
+            .before_acquire(|connection, _| {
+                Box::pin(async move {
+                    connection.ping().await?;
+                    Ok(!connection.is_in_transaction())
+                })
+            })
             .connect_with(connect)
             .await?;
         let mut connection = pool.acquire().await?;
@@ -299,6 +307,40 @@ mod tests {
         sqlx::raw_sql("CREATE TABLE notes (text TEXT)").execute(&pool).await.unwrap();
         pool.close().await;
         assert!(matches!(Ledger::open(options(&other)).await, Err(StoreError::Corrupt { .. })));
+    }
+
+    /// F20: the disk was full for a while. With room again everything goes on, in the same process.
+    #[tokio::test]
+    async fn f20_a_disk_that_was_full_leaves_nothing_broken() {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(options(&home.path().join("ledger.db"))).await.unwrap();
+        let actor = crate::domain::Actor { user: "u".into(), via: "cli".into(), host: "h".into() };
+        let event = |text: String| super::super::NewEvent {
+            at: chrono::DateTime::UNIX_EPOCH,
+            actor: &actor,
+            kind: crate::domain::EventKind::Note,
+            job: None,
+            plan: None,
+            text,
+            data: serde_json::json!({}),
+        };
+        let mut tx = ledger.begin().await.unwrap();
+        // No page more than there are: as on a full disk, and SQLite ends the transaction by itself.
+        sqlx::query("PRAGMA max_page_count = 1").execute(tx.connection()).await.unwrap();
+        let mut full = false;
+        for n in 0..200 {
+            full |= tx.append_event(event(format!("{n} {}", "x".repeat(4_000)))).await.is_err();
+        }
+        assert!(full, "the limit had no effect");
+        let _ = tx.commit().await;
+        for n in 0..3 {
+            let mut tx = ledger.begin().await.expect("a transaction");
+            tx.append_event(event(format!("later {n}"))).await.expect("written");
+            tx.commit().await.expect("durable");
+        }
+        let mut tx = ledger.read().await.unwrap();
+        let events = tx.events(&super::super::EventQuery::default()).await.unwrap();
+        assert!(events.iter().filter(|e| e.text.starts_with("later")).count() == 3, "{}", events.len());
     }
 
     #[tokio::test]
