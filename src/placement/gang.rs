@@ -88,6 +88,10 @@ pub(super) fn least_hazard_with(members: &[Member], member: usize, nodes: u32) -
     sum
 }
 
+/// Nodes squared times zones up to which the cheapest assignment under a limit of hazard is searched exactly: 64 nodes in
+/// 24 zones. Time and memory grow faster than that.
+const EXACT_WORK: u64 = 100_000;
+
 /// The cheapest assignment of all nodes whose hazard `fits`; of equally cheap ones that with fewer zones, then that
 /// which fills earlier zones. `fits` must hold for every smaller hazard than one for which it holds.
 pub(super) fn cheapest(members: &[Member], nodes: u32, weights: Weights, fits: impl Fn(f64) -> bool) -> Option<Point> {
@@ -98,7 +102,10 @@ pub(super) fn cheapest(members: &[Member], nodes: u32, weights: Weights, fits: i
     if fits(free.hazard) {
         return Some(free);
     }
-    undominated(members, nodes).into_iter().filter(|p| fits(p.hazard)).min_by(|a, b| prefer(a, b, weights))
+    // Exact as far as it can be held; beyond that the sweep's own points, every one of them a real assignment.
+    let work = u64::from(nodes).saturating_mul(u64::from(nodes)).saturating_mul(members.len() as u64);
+    let points = if work <= EXACT_WORK { undominated(members, nodes) } else { sweep(members, nodes) };
+    points.into_iter().filter(|p| fits(p.hazard)).min_by(|a, b| prefer(a, b, weights))
 }
 
 fn prefer(a: &Point, b: &Point, weights: Weights) -> Ordering {
@@ -232,6 +239,26 @@ mod tests {
                 })
                 .collect()
         })
+    }
+
+    #[test]
+    fn a_gang_of_thousands_over_zones_without_a_stated_capacity_is_answered() {
+        let members: Vec<Member> = (0..24)
+            .map(|index| Member {
+                index,
+                rate: 1_000_000 + index as i64 * 10_000,
+                hazard: 2.4 - index as f64 / 10.0,
+                room: u32::MAX,
+                availability: 0,
+            })
+            .collect();
+        let weights = Weights { hours: 24.0, hours_per_daily_interruption: 1.0 };
+        for nodes in [64, 65, 400, 16_384] {
+            let limit = f64::from(nodes) * 0.5;
+            let found = cheapest(&members, nodes, weights, |hazard| hazard <= limit).expect("an assignment");
+            assert_eq!(found.counts.iter().sum::<u32>(), nodes);
+            assert!(found.hazard <= limit);
+        }
     }
 
     /// Every assignment there is.
