@@ -33,7 +33,7 @@ impl Shared {
     }
 
     /// Why nothing can be started at a provider, whatever its price list says; `None` where it can.
-    fn cannot_launch(&self, provider: &ProviderId) -> Option<String> {
+    pub(crate) fn cannot_launch(&self, provider: &ProviderId) -> Option<String> {
         match self.providers.iter().find(|c| c.watch.id() == provider) {
             Some(connected) if connected.act.is_some() || self.read_only => None,
             Some(_) => Some(format!("{provider} can only be watched, not launched at")),

@@ -101,13 +101,15 @@ pub(crate) struct Best {
     pub(crate) usd_per_hour: Option<HourlyRate>,
     /// See [`JobView::move_saves`].
     pub(crate) move_saves: Option<Money>,
+    /// When that was worked out.
+    pub(crate) at: Option<DateTime<Utc>>,
 }
 
 impl Best {
     /// Rank every place for the job, once as if it started now and once as a move from where it runs.
     pub(crate) fn of(record: &JobRecord, context: &Context<'_>, rules: Rules<'_>) -> Self {
         let usd_per_hour = place_by(&record.job.spec, context, rules, 1).candidates.first().map(|c| c.usd_per_hour);
-        Self { usd_per_hour, move_saves: Self::move_saves(record, context, rules) }
+        Self { usd_per_hour, move_saves: Self::move_saves(record, context, rules), at: None }
     }
 
     fn move_saves(record: &JobRecord, context: &Context<'_>, rules: Rules<'_>) -> Option<Money> {

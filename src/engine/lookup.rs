@@ -48,8 +48,9 @@ impl Shared {
         let now = self.now();
         let state = self.state.borrow().clone();
         let known = state.jobs.iter().find(|j| j.id == record.job.id);
-        let best =
-            known.map(|j| Best { usd_per_hour: j.best_usd_per_hour, move_saves: j.move_saves }).unwrap_or_default();
+        let best = known
+            .map(|j| Best { usd_per_hour: j.best_usd_per_hour, move_saves: j.move_saves, at: None })
+            .unwrap_or_default();
         job_view(record, &state.market, best, now)
     }
 

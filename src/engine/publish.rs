@@ -13,9 +13,9 @@ use super::options::Mode;
 use super::shared::{Shared, world};
 use super::timer;
 use super::view::{Alert, JobView, State};
-use crate::domain::{Event, EventKind, FeedHealth, JobId, OfferKey, ProviderError, ProviderId};
+use crate::domain::{Event, EventKind, FeedHealth, JobId, Offer, OfferKey, ProviderError, ProviderId};
 use crate::market::{Market, Snapshot};
-use crate::placement::Context;
+use crate::placement::{Context, Rules};
 use crate::provider::Offerings;
 use crate::store::{EventQuery, NewEvent, StoreError};
 
@@ -233,6 +233,7 @@ impl Publisher {
                 None => self.records.remove(id),
             };
         }
+        self.forget_ended();
         self.alerts = tx
             .alerts()
             .await?
@@ -251,23 +252,46 @@ impl Publisher {
         Ok(())
     }
 
+    /// Of ended jobs only the latest stay; the ledger has all. Else weeks of short jobs would fill the memory.
+    fn forget_ended(&mut self) {
+        let mut ended: Vec<(Option<DateTime<Utc>>, JobId)> = self
+            .records
+            .values()
+            .filter(|r| r.job.state.is_final() && r.operation.is_none() && r.billing().next().is_none())
+            .map(|r| (r.job.ended_at, r.job.id.clone()))
+            .collect();
+        let many = ended.len().saturating_sub(ENDED_SHOWN as usize);
+        if many > 0 {
+            ended.sort();
+            for (_, id) in ended.into_iter().take(many) {
+                self.records.remove(&id);
+            }
+        }
+    }
+
     /// What the best place would cost each live job now; not more often than the limit says, and for a few jobs at once.
     fn rank_best(&mut self, shared: &Arc<Shared>, now: DateTime<Utc>) {
         self.best.retain(|id, _| self.records.get(id).is_some_and(|r| !r.job.state.is_final()));
         let missing = |id: &JobId, best: &BTreeMap<JobId, Best>| !best.contains_key(id);
         let due = self.best_at.is_none_or(|at| now - at >= world(shared.limits.best_every) || now < at);
-        let live: Vec<&JobRecord> = self
+        let mut live: Vec<&JobRecord> = self
             .records
             .values()
             .filter(|r| !r.job.state.is_final() && (due || missing(&r.job.id, &self.best)))
             .collect();
-        if live.is_empty() || self.snapshot.is_empty() {
+        // Before every cloud has answered or failed, the best place of those that have is not the best place.
+        let waiting = |f: &crate::domain::FeedStatus| f.health == FeedHealth::Loading && f.error.is_none();
+        if live.is_empty() || self.snapshot.is_empty() || self.snapshot.feeds().iter().any(waiting) {
             return;
         }
+        // Those whose turn is longest ago come first, so that each has one.
+        live.sort_by_key(|r| (self.best.get(&r.job.id).and_then(|b| b.at), r.job.id.clone()));
+        let forbid = |offer: &Offer| shared.cannot_launch(&offer.key.provider);
         for record in live.into_iter().take(shared.limits.best_batch) {
             let context =
                 Context { snapshot: &self.snapshot, network: &shared.network, now, cooling: &[], current: None };
-            self.best.insert(record.job.id.clone(), Best::of(record, &context, shared.rules()));
+            let best = Best::of(record, &context, Rules { forbid: Some(&forbid), ..shared.rules() });
+            self.best.insert(record.job.id.clone(), Best { at: Some(now), ..best });
         }
         if due {
             self.best_at = Some(now);
