@@ -11,7 +11,6 @@ use super::logging;
 use super::output::Output;
 use crate::catalogue::Catalogue;
 use crate::config::home::writable_by_others;
-use crate::config::settings::read_themes;
 use crate::config::{Home, Settings};
 use crate::engine::{Engine, Mode};
 
@@ -39,7 +38,8 @@ pub fn config_file(global: &Global, home: &Home) -> (PathBuf, bool) {
 
 impl App {
     /// Find the directories, make those that are missing, read the configuration.
-    pub fn open(global: Global, mut out: Output) -> Outcome<Self> {
+    /// With `log_to_stderr` false what `-v` asks for goes to the log file only: a cockpit draws on the same terminal.
+    pub fn open(global: Global, mut out: Output, log_to_stderr: bool) -> Outcome<Self> {
         for (flag, given) in [("--seed", global.seed.is_some()), ("--speed", global.speed.is_some())] {
             if given && !global.demo {
                 return Err(Failure::usage(format!("{flag} is for the simulated market")).hint("Add --demo."));
@@ -47,15 +47,14 @@ impl App {
         }
         let home = Home::choose(global.home.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
         let (file, named) = config_file(&global, &home);
-        let mut settings = Settings::load(&file, named)?;
-        settings.ui.themes = read_themes(&home.themes())?;
+        let settings = Settings::load(&file, named)?;
         if let Some(warning) = writable_by_others(&file) {
             out.note(&format!("warning: {warning}"));
         }
         home.create().map_err(|e| {
             Failure::io("the directories could not be made", &e).hint("Say where to keep things with --home DIR.")
         })?;
-        if let Err(why) = logging::start(&home.logs(), global.verbose, true) {
+        if let Err(why) = logging::start(&home.logs(), global.verbose, log_to_stderr) {
             out.note(&format!("warning: {why}"));
         }
         out.configure(&global, &settings.ui);

@@ -42,7 +42,15 @@ pub(super) fn catalogue(app: &App) -> Catalogue {
                 bundled.clone()
             }
         },
-        Err(_) => bundled.clone(),
+        Err(error) => {
+            if error.kind() != std::io::ErrorKind::NotFound {
+                app.out.complain(&format!(
+                    "warning: {} could not be read ({error}); the bundled catalogue is used",
+                    path.display()
+                ));
+            }
+            bundled.clone()
+        }
     }
 }
 

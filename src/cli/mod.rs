@@ -81,7 +81,7 @@ async fn dispatch(cli: Cli, output: Output, ui_check: UiCheck) -> Outcome {
         Some(Command::Config(command)) => return commands::config::run(&cli.global, &output, command, ui_check),
         _ => {}
     }
-    let app = App::open(cli.global, output)?;
+    let app = App::open(cli.global, output, true)?;
     match cli.command {
         None => Err(Failure::usage("the cockpit is not a command")),
         Some(Command::Launch(args)) => commands::act::launch(&app, &args).await,
@@ -129,7 +129,8 @@ pub(crate) async fn interruptible<T>(work: impl Future<Output = Outcome<T>>) -> 
 pub(crate) struct Stop {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
+    /// `None` where it was ignored when we were started (`nohup`): then it stays so.
+    hangup: Option<Signal>,
 }
 
 impl Stop {
@@ -139,7 +140,7 @@ impl Stop {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
+            hangup: if ignored(SignalKind::hangup()) { None } else { Some(listen(SignalKind::hangup())?) },
         })
     }
 
@@ -148,7 +149,19 @@ impl Stop {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            () = async {
+                match &mut self.hangup {
+                    Some(signal) => drop(signal.recv().await),
+                    None => std::future::pending().await,
+                }
+            } => {}
         }
     }
+}
+
+/// Whether a signal is ignored by this process, as it was by whoever started it. Linux tells; elsewhere nobody is asked.
+fn ignored(signal: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    u32::try_from(signal.as_raw_value() - 1).is_ok_and(|bit| mask.unwrap_or(0) >> bit.min(63) & 1 == 1)
 }

@@ -252,7 +252,9 @@ pub fn read_themes(dir: &Path) -> Result<Vec<(String, String)>, Problems> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| failed(dir, &e))?.path();
-        if path.extension().is_some_and(|e| e == "toml") {
+        // Editors leave locks and copies behind that begin with a dot.
+        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        if !hidden && path.extension().is_some_and(|e| e == "toml") {
             paths.push(path);
         }
     }

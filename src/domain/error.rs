@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::names::{ProviderId, Region, Zone};
+use super::text::inert;
 
 /// The class of a provider's error; one reaction each, in `engine::reaction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -141,9 +142,9 @@ impl fmt::Display for ProviderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.provider, self.operation)?;
         if let Some(region) = &self.region {
-            write!(f, " in {region}")?;
+            write!(f, " in {}", inert(region.as_str()))?;
             if let Some(zone) = &self.zone {
-                write!(f, "/{zone}")?;
+                write!(f, "/{}", inert(zone.as_str()))?;
             }
         }
         write!(f, ": {}", self.class)?;

@@ -153,6 +153,55 @@ fn op41_a_new_ledger_takes_the_owner_of_a_lost_one_and_never_another_one_later()
 }
 
 #[test]
+fn a_read_only_session_does_not_reset_the_simulated_world() {
+    let home = Home::new();
+    assert_eq!(home.demo("jobs").status.code(), Some(0));
+    assert_eq!(home.demo("--read-only reset").status.code(), Some(4));
+    assert!(home.path().join("demo/ledger.sqlite").exists());
+}
+
+#[test]
+fn latency_from_one_place_tells_every_other_in_both_directions() {
+    let home = Home::new();
+    for one in ["--from", "--to"] {
+        let found = home.json(&format!("latency {one} gcp/us-central1"), 0);
+        let found = found.as_array().unwrap();
+        assert!(found.iter().any(|l| l["from"] == "aws/us-east-1" || l["to"] == "aws/us-east-1"), "{one}");
+        assert!(found.iter().all(|l| l[&one[2..]] == "gcp/us-central1"), "{one}");
+    }
+}
+
+/// A file in the middle of being edited must keep nobody from ending a machine.
+#[test]
+fn a_theme_that_cannot_be_read_stops_no_command() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("themes")).unwrap();
+    std::os::unix::fs::symlink("nowhere", home.path().join("themes/.#dark.toml")).unwrap();
+    assert_eq!(home.demo("jobs").status.code(), Some(0));
+    assert_eq!(home.run("config check").status.code(), Some(0), "and an editor's lock is no theme");
+}
+
+#[test]
+fn nobody_listening_does_not_end_a_controller() {
+    use nix::sys::signal::{Signal, kill};
+    let home = Home::fast();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("gpudeck"))
+        .args(["--demo", "controller"])
+        .env("GPUDECK_HOME", home.path())
+        .env("HOME", home.path())
+        .stdout(std::fs::File::options().write(true).open("/dev/full").unwrap())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // Something to tell, and the end of it seen in the ledger.
+    assert_eq!(home.demo("launch --gpu L4 --name heard --yes").status.code(), Some(0));
+    assert_eq!(home.demo("terminate heard --yes").status.code(), Some(0));
+    assert_eq!(child.try_wait().unwrap(), None, "it ended with its reader");
+    kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn nothing_is_read_from_the_current_directory() {
     let home = Home::new();
     let elsewhere = Home::new();

@@ -104,8 +104,14 @@ async fn terminate_with(app: &App, args: &TerminateArgs, engine: &Engine) -> Out
         interruptible(confirm(app, &question, &Wanted::name_of(&job.name, job.id.as_str()))).await?;
     }
     let mut done = Vec::new();
-    for proposal in proposals {
-        done.push(carry_out(app, engine, proposal).await?);
+    for (proposal, job) in proposals.into_iter().zip(jobs) {
+        let plan = proposal.plan.clone();
+        match carry_out(app, engine, proposal).await {
+            Ok(one) => done.push(one),
+            Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+            // The others are to be stopped all the same, and what became of each is told.
+            Err(failure) => done.push(Done { plan, job: Some(job), executed: false, failure: Some(failure) }),
+        }
     }
     finish(app, &done)
 }

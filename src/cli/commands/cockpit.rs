@@ -10,6 +10,7 @@ use crate::cli::app::{App, config_file};
 use crate::cli::args::Cli;
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output::Output;
+use crate::config::settings::read_themes;
 use crate::domain::Actor;
 use crate::engine::{Engine, Mode};
 
@@ -48,7 +49,8 @@ pub fn multiplexer() -> Multiplexer {
 
 /// Open everything; tells what is wrong before the screen is taken.
 pub async fn prepare(cli: Cli, ui_check: UiCheck) -> Outcome<Cockpit> {
-    let app = App::open(cli.global.clone(), Output::new(&cli.global))?;
+    let mut app = App::open(cli.global.clone(), Output::new(&cli.global), false)?;
+    app.settings.ui.themes = read_themes(&app.home.themes())?;
     app.no_offers_file("the cockpit")?;
     if app.global.json {
         return Err(

@@ -20,6 +20,8 @@ pub async fn run(app: &App) -> Outcome {
         .await?
         .last()
         .map_or(0, |event| event.seq);
+    // Whoever listened may go; jobs are kept alive for others than readers.
+    let mut heard = true;
     app.out.note("controller started; Ctrl-C or SIGTERM ends it");
     loop {
         tokio::select! {
@@ -31,10 +33,15 @@ pub async fn run(app: &App) -> Outcome {
                 let latest = state.borrow_and_update().events.last().map_or(0, |event| event.seq);
                 if latest > after {
                     // From the ledger, not from the state: its list is bounded, and none may be left out.
-                    let events = engine.events(&EventFilter { after: Some(after), ..EventFilter::default() }).await?;
-                    after = events.last().map_or(latest, |event| event.seq);
-                    for event in &events {
-                        tell(app, event)?;
+                    match engine.events(&EventFilter { after: Some(after), ..EventFilter::default() }).await {
+                        Ok(events) => {
+                            after = events.last().map_or(latest, |event| event.seq);
+                            for event in &events {
+                                heard = heard && tell(app, event).is_ok();
+                            }
+                        }
+                        // They are told with the next ones; jobs are looked after all the same.
+                        Err(error) => app.out.complain(&format!("warning: {error}")),
                     }
                 }
             }

@@ -10,6 +10,14 @@ use crate::config::reader::nearest_word;
 use crate::domain::Location;
 use crate::network::{Latency, LatencySource, Network};
 
+/// Every region that figures are published for, but this one.
+fn others<'n>(network: &'n Network, one: &Location) -> impl Iterator<Item = Location> + 'n {
+    let all: std::collections::BTreeSet<Location> =
+        network.pairs().flat_map(|l| [region(&l.from), region(&l.to)]).collect();
+    let one = region(one);
+    all.into_iter().filter(move |l| *l != one)
+}
+
 /// Run it.
 pub fn run(app: &App, args: &LatencyArgs) -> Outcome {
     app.no_offers_file("latency")?;
@@ -19,11 +27,9 @@ pub fn run(app: &App, args: &LatencyArgs) -> Outcome {
     let network = Network::published();
     let mut found: Vec<Latency> = match (&args.from, &args.to) {
         (Some(from), Some(to)) => network.latency(&region(from), &region(to)).into_iter().collect(),
-        (from, to) => network
-            .pairs()
-            .filter(|l| from.as_ref().is_none_or(|f| region(f) == region(&l.from)))
-            .filter(|l| to.as_ref().is_none_or(|t| region(t) == region(&l.to)))
-            .collect(),
+        (Some(one), None) => others(&network, one).filter_map(|l| network.latency(&region(one), &l)).collect(),
+        (None, Some(one)) => others(&network, one).filter_map(|l| network.latency(&l, &region(one))).collect(),
+        (None, None) => network.pairs().collect(),
     };
     found.sort_by(|a, b| a.p50_ms.total_cmp(&b.p50_ms).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
     if app.out.json {

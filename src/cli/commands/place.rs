@@ -36,7 +36,7 @@ pub async fn run(app: &App, args: &PlaceArgs) -> Outcome {
         let (snapshot, now) = (&*market.snapshot, market.now);
         place(&spec, &Context { snapshot, network: &network, now, cooling: &[], current: None }, args.top)
     };
-    let exit = if ranking.candidates.is_empty() { Exit::NoPlace } else { market.exit };
+    let exit = if ranking.feasible == 0 { Exit::NoPlace } else { market.exit };
     if app.out.json {
         app.out.document(&PlaceShape::new(&spec, &market.snapshot, &ranking))?;
         return Ok(exit);

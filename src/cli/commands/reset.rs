@@ -12,6 +12,10 @@ pub fn run(app: &App) -> Outcome {
     if !app.global.demo {
         return Err(Failure::usage("only the simulated world can be started anew").hint("gpudeck --demo reset"));
     }
+    if app.global.read_only {
+        return Err(Failure::new(Exit::Refused, "read_only", "a read-only session resets nothing")
+            .hint("Leave --read-only out."));
+    }
     sim::reset(&app.home.demo()).map_err(|e| Failure::failed(e.to_string()))?;
     let ledger = app.home.demo_ledger();
     // SQLite keeps two more files beside a ledger that is open or was left by a crash.
