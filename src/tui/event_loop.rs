@@ -171,6 +171,7 @@ pub(crate) async fn run(
     let first = states.borrow_and_update().clone();
     let mut pending: Vec<Incoming> = vec![Incoming::Resize(width, height), Incoming::State(first)];
     let mut dirty = true;
+    let mut gone = false;
     loop {
         for what in pending.drain(..) {
             for_key |= matches!(what, Incoming::Key(_) | Incoming::Paste(_) | Incoming::Resize(..) | Incoming::Resumed);
@@ -222,14 +223,17 @@ pub(crate) async fn run(
                 signal = signals.next() => Woken::Signal(signal),
                 event = events.next() => Woken::Terminal(event),
                 back = returns.recv() => Woken::Back(back),
-                changed = states.changed() => Woken::State(changed.is_ok()),
+                changed = states.changed(), if !gone => Woken::State(changed.is_ok()),
             }
         };
         match tokio::time::timeout_at(deadline, wait).await.unwrap_or(Woken::Deadline) {
             Woken::Deadline => pending.push(Incoming::Deadline),
             Woken::State(true) => pending.push(Incoming::State(states.borrow_and_update().clone())),
             // The engine is gone; what is known stays on the screen until the operator leaves.
-            Woken::State(false) => states = engine.state(),
+            Woken::State(false) => {
+                gone = true;
+                view.refuse("the engine has ended: what is shown gets old; leave and start gpudeck anew");
+            }
             Woken::Back(Some(what)) => {
                 pending.push(what);
                 while let Ok(more) = returns.try_recv() {

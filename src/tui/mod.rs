@@ -111,7 +111,7 @@ pub async fn run(engine: Engine, options: Options) -> anyhow::Result<()> {
             Ok(())
         }
         Ok(Ended::HungUp) => {
-            term::abandon();
+            term::give_back_if_it_listens();
             stop_engine(&engine).await;
             signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGHUP)?;
             Ok(())

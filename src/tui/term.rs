@@ -176,6 +176,18 @@ pub(crate) fn give_back() {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
+/// Give the terminal back if it still takes what is written to it: a hang-up may be a signal alone. Never waits for one
+/// that is gone.
+pub(crate) fn give_back_if_it_listens() {
+    let (told, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        give_back();
+        let _ = told.send(());
+    });
+    let _ = done.recv_timeout(Duration::from_millis(200));
+    abandon();
+}
+
 /// The terminal has hung up: nothing more is written to it.
 pub(crate) fn abandon() {
     TAKEN.store(false, Ordering::SeqCst);

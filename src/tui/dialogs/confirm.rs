@@ -236,11 +236,11 @@ impl Confirm {
                 Role::Text,
             ),
             Question::Do(proposal) => {
-                let mut lines = Vec::new();
+                let mut lines = super::plan::money_lines(&proposal.plan, columns);
                 if let Some(job) = self.target.as_ref().and_then(|(id, _)| view.job(id)) {
                     lines.extend(of_job(view, job, proposal.plan.kind, columns));
                 }
-                lines.extend(super::plan::plan_lines(&proposal.plan, columns));
+                lines.extend(super::plan::step_lines(&proposal.plan));
                 if view.session.demo {
                     lines.push(vec![("Simulated: no real machine and no real money.".into(), Role::Waiting)]);
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ratatui::layout::{Position, Rect};
 
 use super::{buttons, centred};
+use crate::config::limits;
 use crate::domain::job::{Buying, Constraints, Data, Recovery, Resources, Schedule};
 use crate::domain::{Accelerator, GpuHourlyRate, JobSpec, Location, ProviderId, Purchase};
 use crate::tui::line_edit::LineEdit;
@@ -227,7 +228,12 @@ impl Form {
                 ..Constraints::default()
             },
             data: Data { checkpoint_gib, ..Data::default() },
-            schedule: Schedule { duration_hours, deadline: None, recovery, restart_loss_hours: 0.25 },
+            schedule: Schedule {
+                duration_hours,
+                deadline: None,
+                recovery,
+                restart_loss_hours: limits::RESTART_LOSS_HOURS,
+            },
         };
         for field in &mut self.fields {
             field.error = None;

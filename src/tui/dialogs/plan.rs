@@ -171,7 +171,8 @@ impl PlanDialog {
                 lines
             }
             Progress::Made(proposal, _) => {
-                let mut lines = plan_lines(&proposal.plan, columns);
+                let mut lines = money_lines(&proposal.plan, columns);
+                lines.extend(step_lines(&proposal.plan));
                 let refused: usize = proposal.ranking.rejected.iter().map(|r| r.offers).sum();
                 if self.kind() != PlanKind::Terminate {
                     lines.push(vec![
@@ -270,8 +271,7 @@ pub(crate) fn change(before: Option<HourlyRate>, after: Option<HourlyRate>) -> P
 }
 
 /// Steps, money and warnings of a plan.
-pub(crate) fn plan_lines(plan: &Plan, columns: u16) -> Vec<Line> {
-    let rate = |r: Option<HourlyRate>| r.map_or_else(|| "not known".to_owned(), |r| r.to_string());
+pub(crate) fn step_lines(plan: &Plan) -> Vec<Line> {
     let mut lines: Vec<Line> = vec![heading("Steps")];
     for (i, step) in plan.steps.iter().enumerate() {
         let zone = step.zone.as_ref().map_or_else(String::new, |z| {
@@ -307,6 +307,13 @@ pub(crate) fn plan_lines(plan: &Plan, columns: u16) -> Vec<Line> {
         lines.push(line);
     }
     lines.push(Vec::new());
+    lines
+}
+
+/// What it costs and saves, how long it takes, and what is to be known before; first of all on a low screen.
+pub(crate) fn money_lines(plan: &Plan, columns: u16) -> Vec<Line> {
+    let rate = |r: Option<HourlyRate>| r.map_or_else(|| "not known".to_owned(), |r| r.to_string());
+    let mut lines = Vec::new();
     lines.push(heading("Money"));
     let after = plan.usd_per_hour_after;
     let before = plan.usd_per_hour_before;
