@@ -51,7 +51,8 @@ impl fmt::Display for Purchase {
     }
 }
 
-/// Whether an offer can be had now. Three values and "unknown": what is merely in a price list is unknown.
+/// Whether an offer can be had now. Three values and "unknown": what is merely in a price list is unknown. In the order in
+/// which places are preferred, for everybody who takes the better of two: perhaps is better than no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
@@ -59,10 +60,10 @@ pub enum Availability {
     Available,
     /// Some, or perhaps: a low score, a tight quota, a launch that was refused a while ago.
     Limited,
-    /// The evidence says no.
-    None,
     /// No evidence.
     Unknown,
+    /// The evidence says no.
+    None,
 }
 
 /// Where a statement on availability comes from.

@@ -31,20 +31,10 @@ impl Rank {
         self.total
             .cmp(&other.total)
             .then_with(|| self.rate.cmp(&other.rate))
-            .then_with(|| availability_rank(self.availability).cmp(&availability_rank(other.availability)))
+            .then_with(|| self.availability.cmp(&other.availability))
             .then_with(|| other.memory_gib.total_cmp(&self.memory_gib))
             .then_with(|| self.zones.cmp(&other.zones))
             .then_with(|| self.index.cmp(&other.index))
-    }
-}
-
-/// Available before limited before unknown before none.
-pub(super) const fn availability_rank(availability: Availability) -> u8 {
-    match availability {
-        Availability::Available => 0,
-        Availability::Limited => 1,
-        Availability::Unknown => 2,
-        Availability::None => 3,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::domain::{HourlyRate, InstanceType, Offer, Purchase};
 use super::constraints::{Check, Passed, Refusal, ShapeMemory};
 use super::facts::NetworkFacts;
 use super::gang::{self, Member, Weights};
-use super::order::{Rank, availability_rank, best, memory_for_order};
+use super::order::{Rank, best, memory_for_order};
 use super::region::RegionView;
 use super::{Reason, cost};
 
@@ -249,7 +249,7 @@ fn spread_group<N: NetworkFacts>(
             rate: w.passed.rate.micros(),
             hazard: w.passed.hazard,
             room: w.passed.room,
-            availability: availability_rank(w.offer.availability),
+            availability: w.offer.availability as u8,
         })
         .collect();
     if !gang::holds(&members, nodes) {
@@ -304,8 +304,7 @@ fn spread_group<N: NetworkFacts>(
         return usable;
     }
     let of = |index: &usize| group.iter().find(|w| w.index == *index);
-    let worst =
-        taken.iter().filter_map(|(i, _)| of(i)).map(|w| w.offer.availability).max_by_key(|a| availability_rank(*a));
+    let worst = taken.iter().filter_map(|(i, _)| of(i)).map(|w| w.offer.availability).max();
     let memory =
         taken.iter().filter_map(|(i, _)| of(i)).map(|w| memory_for_order(w.offer)).fold(f64::INFINITY, f64::min);
     let rank = Rank {

@@ -158,7 +158,15 @@ fn draw_pane(canvas: &mut Canvas<'_>, area: Rect, pane: Pane, view: &View) {
             if board.heat.gpus.is_empty() {
                 empty(canvas, inner, view, pane);
             } else {
-                heat::draw(canvas, inner, &board.heat, super::update::heat_position(view), view.heat_from, focused);
+                heat::draw(
+                    canvas,
+                    inner,
+                    &board.heat,
+                    super::update::heat_position(view),
+                    view.heat_from,
+                    view.now(),
+                    focused,
+                );
             }
         }
         Pane::Capacity => table_pane(canvas, inner, &board.capacity, &view.capacity, &context, focused, view, pane),

@@ -1,23 +1,25 @@
 //! Capacity as a map: GPU types down, regions across; in each cell the best availability and the cheapest price.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
 
 use ratatui::layout::Rect;
 
-use super::capacity::{CapacityRow, availability_mark, figure};
-use crate::domain::{Accelerator, Availability, GpuHourlyRate, Location};
+use super::capacity::{CapacityRow, availability_mark, figure, too_old};
+use crate::domain::{Accelerator, Availability, GpuHourlyRate, Location, Offer};
 use crate::tui::paint::Canvas;
 use crate::tui::table::Listing;
 use crate::tui::theme::Role;
 
-/// One cell: the best that is known of a GPU type in a region.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// One cell: one offer of a GPU type in a region, the cheapest of those that may be had, else of all. Mark and figure are
+/// both of it: an offer that can be had beside another's price would be neither.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeatCell {
-    pub(crate) availability: Availability,
-    pub(crate) price: Option<GpuHourlyRate>,
+    pub(crate) offer: Arc<Offer>,
     /// How dear it is among the known prices of this GPU: 0 is the cheapest fifth, 4 the dearest.
     pub(crate) heat: u8,
-    pub(crate) stale: bool,
 }
 
 /// The map of what passes the filter.
@@ -30,27 +32,26 @@ pub(crate) struct HeatMap {
 }
 
 const HEAT: [Role; 5] = [Role::Heat1, Role::Heat2, Role::Heat3, Role::Heat4, Role::Heat5];
-const CELL: u16 = 8;
+const CELL: u16 = 10;
 const LABEL: u16 = 15;
+
+/// Which offer stands for its cell: what may be had before what may not, then the cheapest, unpriced last.
+fn before(offer: &Offer) -> (bool, bool, Option<GpuHourlyRate>, Availability) {
+    let price = offer.price_per_gpu();
+    (offer.availability == Availability::None, price.is_none(), price, offer.availability)
+}
 
 pub(crate) fn build(listing: &Listing<CapacityRow>) -> HeatMap {
     let mut found: BTreeMap<(&Accelerator, (&str, &str)), HeatCell> = BTreeMap::new();
     for row in listing.order.iter().filter_map(|i| listing.rows.get(*i as usize)) {
         let key = &row.lead.key;
-        let price = row.cheapest();
-        let availability = row.availability();
-        let stale = row.offers().all(|o| o.stale);
-        found
-            .entry((&row.lead.shape.accelerator, (key.provider.as_str(), key.region.as_str())))
-            .and_modify(|cell| {
-                cell.availability = cell.availability.min(availability);
-                cell.price = match (cell.price, price) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                };
-                cell.stale &= stale;
-            })
-            .or_insert(HeatCell { availability, price, heat: 0, stale });
+        let at = (&row.lead.shape.accelerator, (key.provider.as_str(), key.region.as_str()));
+        for offer in row.offers() {
+            let cell = found.entry(at).or_insert_with(|| HeatCell { offer: offer.clone(), heat: 0 });
+            if before(offer) < before(&cell.offer) {
+                cell.offer = offer.clone();
+            }
+        }
     }
     let mut gpus: Vec<Accelerator> = found.keys().map(|(g, _)| (*g).clone()).collect();
     gpus.dedup();
@@ -65,12 +66,12 @@ pub(crate) fn build(listing: &Listing<CapacityRow>) -> HeatMap {
         let of_gpu: Vec<(usize, HeatCell)> = regions
             .iter()
             .enumerate()
-            .filter_map(|(r, (region, _))| found.get(&(gpu, *region)).map(|cell| (r, *cell)))
+            .filter_map(|(r, (region, _))| found.get(&(gpu, *region)).map(|cell| (r, cell.clone())))
             .collect();
-        let mut prices: Vec<GpuHourlyRate> = of_gpu.iter().filter_map(|(_, c)| c.price).collect();
+        let mut prices: Vec<GpuHourlyRate> = of_gpu.iter().filter_map(|(_, c)| c.offer.price_per_gpu()).collect();
         prices.sort_unstable();
         for (r, mut cell) in of_gpu {
-            if let Some(price) = cell.price {
+            if let Some(price) = cell.offer.price_per_gpu() {
                 let below = prices.partition_point(|p| *p < price);
                 cell.heat = (below * 5 / prices.len().max(1)).min(4) as u8;
             }
@@ -93,6 +94,7 @@ pub(crate) fn draw(
     map: &HeatMap,
     at: (usize, usize),
     from: (usize, usize),
+    now: DateTime<Utc>,
     focused: bool,
 ) {
     if area.height < 3 || area.width < LABEL + CELL {
@@ -114,21 +116,27 @@ pub(crate) fn draw(
             let here = Rect { x, y, width: CELL - 1, height: 1 };
             match map.cells.get(&(g, r)) {
                 Some(cell) => {
-                    let (mark, _, role) = availability_mark(cell.availability);
-                    if cell.price.is_some() {
-                        canvas.tint(here, HEAT[usize::from(cell.heat.min(4))]);
+                    let offer = &cell.offer;
+                    let (mark, _, role) = availability_mark(offer.availability);
+                    let (price, heat) = match offer.price_per_gpu() {
+                        _ if too_old(offer, now) => ("?".to_owned(), None),
+                        None => ("–".to_owned(), None),
+                        Some(price) => (figure(price), Some(HEAT[usize::from(cell.heat.min(4))])),
+                    };
+                    if let Some(heat) = heat {
+                        canvas.tint(here, heat);
                     }
-                    let price = cell.price.map_or_else(|| "–".to_owned(), figure);
+                    let source = if heat.is_some() && !offer.price_is_live { "p" } else { " " };
                     let wide = crate::tui::paint::width(&price).min(CELL - 3);
-                    let role = if cell.price.is_some() { HEAT[usize::from(cell.heat.min(4))] } else { role };
-                    canvas.text(x, y, 1, mark, role);
-                    canvas.text(x + CELL - 1 - wide - 1, y, wide, &price, role);
-                    if cell.stale {
+                    canvas.text(x, y, 1, mark, heat.unwrap_or(role));
+                    canvas.text(x + CELL - 2 - wide, y, wide, &price, heat.unwrap_or(role));
+                    canvas.text(x + CELL - 2, y, 1, source, heat.unwrap_or(role));
+                    if offer.stale {
                         canvas.tint(here, Role::Stale);
                     }
                 }
                 None => {
-                    canvas.text(x + 3, y, 1, "·", Role::Border);
+                    canvas.text(x + 4, y, 1, "·", Role::Border);
                 }
             }
             if (g, r) == at {
