@@ -73,6 +73,15 @@ pub fn jurisdiction(provider: &str, region: &str) -> Option<&'static str> {
     facts(provider, region).map(|f| f.jurisdiction)
 }
 
+/// The laws that places lie under which satisfy a wish: `EEA` is the Union, Norway, Iceland and Liechtenstein. Empty
+/// where no place does.
+pub fn within(wanted: &str) -> Vec<String> {
+    let mut all: Vec<&str> = all().into_iter().map(|(_, _, facts)| facts.jurisdiction).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().filter(|law| is_within(law, wanted)).map(str::to_owned).collect()
+}
+
 /// Whether a place under `jurisdiction` satisfies the wish for `wanted`: the same code, or `EEA` for the Union, Norway,
 /// Iceland and Liechtenstein. `UK` is taken for `GB`. Case does not matter.
 pub fn is_within(jurisdiction: &str, wanted: &str) -> bool {

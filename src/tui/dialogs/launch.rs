@@ -147,9 +147,9 @@ impl Form {
             }
         }
         let mut whole = |name: Name| match self.text(name).parse::<u32>() {
-            Ok(n) if (1..=10_000).contains(&n) => n,
+            Ok(n) if (1..=1_024).contains(&n) => n,
             _ => {
-                wrong.push((name, "a whole number from 1 to 10000".to_owned()));
+                wrong.push((name, "a whole number from 1 to 1024".to_owned()));
                 1
             }
         };
@@ -185,6 +185,16 @@ impl Form {
                 Err(error) => wrong.push((Name::Regions, error.to_string())),
             }
         }
+        let mut jurisdictions: Vec<String> = Vec::new();
+        for word in words(Name::Law) {
+            let within = crate::catalogue::regions::within(&word);
+            if within.is_empty() {
+                wrong.push((Name::Law, format!("no place is under '{word}'; write EU, EEA, US or a country's code")));
+            }
+            jurisdictions.extend(within);
+        }
+        jurisdictions.sort();
+        jurisdictions.dedup();
         let mut amount = |name: Name, most: f64| match self.text(name) {
             "" => None,
             text => match text.parse::<f64>() {
@@ -224,7 +234,7 @@ impl Form {
             constraints: Constraints {
                 providers: words(Name::Clouds).into_iter().map(ProviderId::from).collect(),
                 regions,
-                jurisdictions: words(Name::Law).into_iter().map(|l| l.to_uppercase()).collect(),
+                jurisdictions,
                 ..Constraints::default()
             },
             data: Data { checkpoint_gib, ..Data::default() },

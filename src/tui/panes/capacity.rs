@@ -66,9 +66,10 @@ impl CapacityRow {
         self.offers().map(|o| o.availability).min().unwrap_or(Availability::Unknown)
     }
 
-    /// The cheapest known price of a GPU, whichever way it is paid.
+    /// The cheapest known price of a GPU, whichever way it is paid; what cannot be had only where nothing else can.
     pub(crate) fn cheapest(&self) -> Option<GpuHourlyRate> {
-        self.offers().filter_map(|o| o.price_per_gpu()).min()
+        let priced = self.offers().filter_map(|o| Some((o.availability == Availability::None, o.price_per_gpu()?)));
+        priced.min().map(|(_, price)| price)
     }
 
     fn observed_at(&self) -> DateTime<Utc> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::capacity::{figure, rank};
+use chrono::{DateTime, Utc};
+
+use super::capacity::{figure, rank, too_old};
 use crate::domain::{Accelerator, GpuHourlyRate, Money, Offer, Purchase};
 use crate::engine::State;
 use crate::market;
@@ -62,7 +64,10 @@ fn arbitrage_of(state: &State, gpu: &Accelerator) -> Option<(Money, usize)> {
     Some(known.chain([first]).filter(|m| *m > Money::ZERO).fold((Money::ZERO, 0), |(sum, n), m| (sum + m, n + 1)))
 }
 
-fn offer_price(offer: Option<&Arc<Offer>>, obtainable: bool) -> Vec<Part<'static>> {
+fn offer_price(offer: Option<&Arc<Offer>>, obtainable: bool, now: DateTime<Utc>) -> Vec<Part<'static>> {
+    if offer.is_some_and(|o| too_old(o, now)) {
+        return vec![("? ".into(), Role::Stale)];
+    }
     match offer.and_then(|o| o.price_per_gpu().map(|p| (p, o.price_is_live))) {
         Some((price, live)) => {
             let role = if !obtainable {
@@ -132,7 +137,7 @@ static COLUMNS: &[Column<PriceRow>] = &[
         drop: 0,
         right: true,
         whole: true,
-        cell: |r, _| offer_price(r.cheapest.as_ref(), r.obtainable),
+        cell: |r, c| offer_price(r.cheapest.as_ref(), r.obtainable, c.now),
         key: Some(|r| key(r.cheapest.as_ref())),
     },
     Column {
@@ -143,7 +148,7 @@ static COLUMNS: &[Column<PriceRow>] = &[
         drop: 5,
         right: true,
         whole: true,
-        cell: |r, _| offer_price(r.cheapest_on_demand.as_ref(), true),
+        cell: |r, c| offer_price(r.cheapest_on_demand.as_ref(), true, c.now),
         key: Some(|r| key(r.cheapest_on_demand.as_ref())),
     },
     Column {
@@ -165,7 +170,7 @@ static COLUMNS: &[Column<PriceRow>] = &[
         drop: 3,
         right: true,
         whole: true,
-        cell: |r, _| offer_price(r.dearest.as_ref(), true),
+        cell: |r, c| offer_price(r.dearest.as_ref(), true, c.now),
         key: Some(|r| key(r.dearest.as_ref())),
     },
     Column {
@@ -289,6 +294,10 @@ impl Row for PriceRow {
     }
     fn columns() -> &'static [Column<Self>] {
         COLUMNS
+    }
+    /// What the first place rests on is old.
+    fn stale(&self) -> bool {
+        self.cheapest.as_ref().is_some_and(|o| o.stale)
     }
 }
 
