@@ -989,6 +989,30 @@ async fn op13_nothing_is_started_on_old_figures() {
     running(&engine, on(spec("op13", 1), "aws")).await;
 }
 
+/// The ledger's file is taken away under a running engine: the screen says so and nothing is started; put back, it goes on.
+#[tokio::test(start_paused = true)]
+async fn f23_a_ledger_that_is_taken_away_is_told_where_jobs_are_seen() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    running(&engine, spec("f23", 1)).await;
+    let aside = bench.ledger_path().with_extension("aside");
+    std::fs::rename(bench.ledger_path(), &aside).unwrap();
+    after(130).await;
+    let told = |engine: &Engine| {
+        let state = engine.state().borrow().clone();
+        (state.alerts.iter().any(|a| a.text.contains("the ledger cannot be used")), state.jobs.len())
+    };
+    assert_eq!(told(&engine), (true, 1), "said, and what is known stays on the screen");
+    let launches = bench.aws.count(Call::Launch);
+    let wish = Wish::Launch { spec: Box::new(spec("f23-b", 1)), candidate: 0 };
+    assert!(engine.propose(wish).await.is_err());
+    assert_eq!(bench.aws.count(Call::Launch), launches);
+    std::fs::rename(&aside, bench.ledger_path()).unwrap();
+    after(130).await;
+    assert_eq!(told(&engine), (false, 1), "over, and no longer said");
+}
+
 /// The machine that ran the tool died: on another, with the owner's id, everything that carries our mark is listed.
 #[tokio::test(start_paused = true)]
 async fn op41_a_bare_machine_finds_everything_by_its_mark() {

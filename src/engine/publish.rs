@@ -111,7 +111,11 @@ impl Publisher {
     async fn foreign_change(&mut self, shared: &Arc<Shared>) -> bool {
         match shared.ledger.foreign_version().await {
             Ok(version) => std::mem::replace(&mut self.foreign, version) != version,
-            Err(_) => false,
+            // What is wrong is to be seen, and to be gone from the screen when it is over.
+            Err(_) => {
+                self.foreign = 0;
+                true
+            }
         }
     }
 
@@ -140,10 +144,13 @@ impl Publisher {
             }
         }
         self.snapshot = self.market.snapshot(now);
-        if shared.mode == Mode::Live && !shared.read_only {
-            self.tell_feeds(shared, now).await?;
-        }
-        self.read_ledger(shared).await?;
+        let ledger = async {
+            if shared.mode == Mode::Live && !shared.read_only {
+                self.tell_feeds(shared, now).await?;
+            }
+            self.read_ledger(shared).await
+        };
+        let ledger = ledger.await;
         self.rank_best(shared, now);
         let mut jobs: Vec<JobView> = self
             .records
@@ -160,14 +167,25 @@ impl Publisher {
             network: shared.network.clone(),
             jobs: jobs.into(),
             events: self.events.iter().cloned().collect(),
-            alerts: self.alerts.clone(),
+            alerts: match &ledger {
+                Ok(()) => self.alerts.clone(),
+                Err(error) => self.with_ledger_alert(error, now),
+            },
             absent: shared.absent.clone().into(),
             usd_per_hour,
             gpus,
             speed: shared.clock.speed(),
         };
         self.out.send_replace(Arc::new(state));
-        Ok(())
+        ledger
+    }
+
+    /// A ledger that cannot be used is told where it is seen: the market goes on, and jobs stand still on the screen.
+    fn with_ledger_alert(&self, error: &StoreError, now: DateTime<Utc>) -> Arc<[Alert]> {
+        let text =
+            format!("the ledger cannot be used, jobs are shown as they were and nothing can be started: {error}");
+        let alert = Alert { seq: 0, since: now, job: None, text, acknowledged_by: None };
+        std::iter::once(alert).chain(self.alerts.iter().cloned()).collect()
     }
 
     /// Feeds that changed their health become events.

@@ -36,6 +36,8 @@ pub struct Ledger {
     pool: SqlitePool,
     path: Arc<Path>,
     owner: Arc<str>,
+    /// Which file was opened.
+    file: Option<(u64, u64)>,
     crash: Option<Arc<dyn CrashPoint>>,
 }
 
@@ -83,7 +85,8 @@ impl Ledger {
         let owner = owner(&mut connection, &new_owner).await?;
         drop(connection);
         drop(hold);
-        Ok(Self { pool, path: path.into(), owner: owner.into(), crash })
+        let file = identity(&path);
+        Ok(Self { pool, path: path.into(), owner: owner.into(), file, crash })
     }
 
     /// The file.
@@ -109,6 +112,15 @@ impl Ledger {
     }
 
     async fn start(&self, statement: &'static str) -> Result<Tx> {
+        // A file that was removed or put in another's place goes on taking writes that nobody will ever read.
+        if self.file.is_some() && identity(&self.path) != self.file {
+            return Err(StoreError::Corrupt {
+                detail:
+                    "the file was removed or replaced while it was open; end this process, put the file back or begin \
+                         anew with the same `owner` in the configuration, and start again"
+                        .to_owned(),
+            });
+        }
         let hold = self.crash.as_ref().map(|_| Hold::new());
         let inner = self.pool.begin_with(statement).await?;
         Ok(Tx { inner, crash: self.crash.clone(), hold })
@@ -151,6 +163,12 @@ impl Tx {
         crash::point(crash.as_ref(), "committed").await;
         Ok(())
     }
+}
+
+/// Device and number of the file at a path; `None` where there is none.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// The directory 0700, the file 0600: the ledger tells what runs where and for how much.
@@ -341,6 +359,23 @@ mod tests {
         let mut tx = ledger.read().await.unwrap();
         let events = tx.events(&super::super::EventQuery::default()).await.unwrap();
         assert!(events.iter().filter(|e| e.text.starts_with("later")).count() == 3, "{}", events.len());
+    }
+
+    #[tokio::test]
+    async fn f23_a_file_that_is_taken_away_is_noticed_at_once() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("ledger.db");
+        let ledger = Ledger::open(options(&path)).await.unwrap();
+        ledger.begin().await.unwrap().commit().await.unwrap();
+        std::fs::rename(&path, home.path().join("elsewhere")).unwrap();
+        for _ in 0..2 {
+            assert!(matches!(ledger.begin().await.err().unwrap(), StoreError::Corrupt { .. }));
+            assert!(matches!(ledger.read().await.err().unwrap(), StoreError::Corrupt { .. }));
+            // Another file in its place is not it either.
+            std::fs::write(&path, b"").unwrap();
+        }
+        std::fs::rename(home.path().join("elsewhere"), &path).unwrap();
+        ledger.begin().await.unwrap().commit().await.unwrap();
     }
 
     #[tokio::test]
