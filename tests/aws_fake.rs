@@ -602,7 +602,7 @@ async fn e1_a_machine_is_told_as_ec2_tells_it_whatever_happened_behind_our_back(
         ("running", "", "", InstanceState::Running),
         ("quiescing", "", "", InstanceState::Unknown("quiescing".into())),
         ("shutting-down", "Server.SpotInstanceTermination", "Spot instance termination", InstanceState::Preempted),
-        ("terminated", "Server.SpotInstanceTermination", "Spot instance termination", InstanceState::Preempted),
+        ("terminated", "Server.SpotInstanceTermination", "Spot instance termination", InstanceState::Gone),
         ("terminated", "Client.UserInitiatedShutdown", "by somebody", InstanceState::Gone),
     ] {
         fake.set_state(made.id.as_str(), word, code, message);
@@ -620,7 +620,7 @@ async fn e1_capacity_that_fails_after_acceptance_is_a_failure_with_its_reason() 
     let made = ec2.launch(&on_demand("op1-a1-n0")).await.unwrap();
     assert_eq!(made.state, InstanceState::Provisioning);
     let seen = ec2.describe(&[reference(&made)]).await.unwrap().remove(0);
-    assert_eq!(seen.state, InstanceState::Failed);
+    assert_eq!(seen.state, InstanceState::Gone);
     assert_eq!(seen.reason.as_deref(), Some("Server.InsufficientInstanceCapacity: There is not enough capacity"));
 }
 

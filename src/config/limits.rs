@@ -337,6 +337,8 @@ pub const RATE_WAIT_MAX: Duration = Duration::from_secs(20);
 /// How long the account is left alone after it was throttled without being told for how long. Token buckets of the
 /// large clouds refill a usable amount within two seconds.
 pub const THROTTLED_PAUSE: Duration = Duration::from_secs(2);
+/// The longest that is paused for a provider's asking.
+pub const THROTTLED_PAUSE_MAX: Duration = Duration::from_mins(5);
 
 /// So many calls of one kind must fail in a row, each after its retries, before that kind is left alone. Five are no
 /// coincidence, and at one a minute an outage is met with patience.

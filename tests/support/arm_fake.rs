@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -122,9 +122,17 @@ async fn delete(State(server): State<Shared>, Path((_, _, name)): Path<Named>) -
     }
 }
 
-async fn all(State(server): State<Shared>) -> Response {
+async fn all(State(server): State<Shared>, Query(query): Query<BTreeMap<String, String>>) -> Response {
     let server = server.lock().unwrap();
-    let machines: Vec<Value> = server.machines.iter().map(|(name, machine)| shown(name, machine)).collect();
+    let mut machines: Vec<Value> = server.machines.iter().map(|(name, machine)| shown(name, machine)).collect();
+    for machine in &mut machines {
+        // Either the tags or the state is in the list, never both.
+        if query.get("statusOnly").is_some_and(|v| v == "true") {
+            machine.as_object_mut().unwrap().remove("tags");
+        } else {
+            machine["properties"].as_object_mut().unwrap().remove("instanceView");
+        }
+    }
     Json(json!({ "value": machines })).into_response()
 }
 

@@ -1,9 +1,7 @@
 //! EC2's words on a machine, as ours.
 //!
-//! EC2's `terminated` is gone for good and no longer billed; `stopped` keeps its disks, which are. A machine that AWS
-//! ended by itself is told as [`InstanceState::Preempted`] or [`InstanceState::Failed`] even when it is terminated,
-//! because its job must go on elsewhere; [`Instance::ended_at`] is then set, and `terminate` answers
-//! [`AlreadyGone`](crate::provider::Termination::AlreadyGone).
+//! EC2's `terminated` is gone for good and no longer billed, whoever ended it; the words of the reason say who did. Until
+//! then a machine that is taken away is told as [`InstanceState::Preempted`]. `stopped` keeps its disks, which are billed.
 
 use aws_sdk_ec2::types::{Instance as Described, InstanceLifecycleType};
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -14,30 +12,20 @@ use crate::domain::{Instance, InstanceState, Location, ProviderId, Purchase, Reg
 
 /// Reasons with which AWS takes a spot machine away.
 const PREEMPTED: [&str; 2] = ["Server.SpotInstanceTermination", "Server.SpotInstanceShutdown"];
-/// Reasons of the client's side that are nobody's wish; all of the server's side are.
-const FAILED: [&str; 4] = [
-    "Client.InternalError",
-    "Client.InvalidSnapshot.NotFound",
-    "Client.VolumeLimitExceeded",
-    "Client.InvalidParameterValue",
-];
-
 /// Our state for EC2's word and the code of its reason (empty where there is none).
 pub(super) fn state(word: &str, reason: &str) -> InstanceState {
-    let going = matches!(word, "shutting-down" | "terminated" | "stopping" | "stopped");
+    let going = matches!(word, "shutting-down" | "stopping" | "stopped");
     if going && PREEMPTED.contains(&reason) {
         return InstanceState::Preempted;
     }
-    let scheduled = reason == "Server.ScheduledStop";
     match word {
         "pending" => InstanceState::Provisioning,
         "running" => InstanceState::Running,
         "stopping" => InstanceState::Stopping,
         "stopped" => InstanceState::Stopped,
         "shutting-down" => InstanceState::Terminating,
-        "terminated" if FAILED.contains(&reason) || (reason.starts_with("Server.") && !scheduled) => {
-            InstanceState::Failed
-        }
+        // For good and no longer billed, whoever ended it: the reason tells who. It stays listed for about an hour, and
+        // anything but gone would be waited for so long.
         "terminated" => InstanceState::Gone,
         other => InstanceState::Unknown(other.to_owned()),
     }
@@ -124,10 +112,10 @@ mod tests {
             ("terminated", "Client.UserInitiatedShutdown", InstanceState::Gone),
             ("terminated", "Client.InstanceInitiatedShutdown", InstanceState::Gone),
             ("terminated", "", InstanceState::Gone),
-            ("terminated", "Server.SpotInstanceTermination", InstanceState::Preempted),
-            ("terminated", "Server.InsufficientInstanceCapacity", InstanceState::Failed),
-            ("terminated", "Server.InternalError", InstanceState::Failed),
-            ("terminated", "Client.VolumeLimitExceeded", InstanceState::Failed),
+            ("terminated", "Server.SpotInstanceTermination", InstanceState::Gone),
+            ("terminated", "Server.InsufficientInstanceCapacity", InstanceState::Gone),
+            ("terminated", "Server.InternalError", InstanceState::Gone),
+            ("terminated", "Client.VolumeLimitExceeded", InstanceState::Gone),
         ] {
             assert_eq!(state(word, reason), expected, "{word} {reason}");
         }

@@ -9,6 +9,8 @@ use crate::provider::{InstanceRef, Result, mark};
 pub(super) fn state(provisioning: &str, power: Option<&str>) -> InstanceState {
     match (provisioning, power) {
         ("Deleting", _) => InstanceState::Terminating,
+        // An update of a running machine failed (an extension, say): it runs on.
+        ("Failed", Some("PowerState/running")) => InstanceState::Running,
         ("Failed", _) => InstanceState::Failed,
         ("Creating", _) | (_, Some("PowerState/starting")) => InstanceState::Provisioning,
         (_, Some("PowerState/running")) => InstanceState::Running,

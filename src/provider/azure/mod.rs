@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_mgmt_compute::package_2024_07_01::Client;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use pages::{List, Pages};
 
@@ -115,6 +116,18 @@ impl Azure {
         })
     }
 
+    /// Machines under such a mark, each with its state: the list has marks, and only a look at one has its power state.
+    async fn seen(&self, ours: impl Fn(&Mark) -> bool) -> Result<Vec<Instance>> {
+        let listed = self.machines().await?.into_iter().filter(|i| i.mark.as_ref().is_some_and(&ours));
+        let looks = futures_util::stream::iter(listed.map(|machine| async move {
+            let target = InstanceRef { id: machine.id.clone(), location: machine.location.clone() };
+            let (group, name) = machines::named(&target, "VirtualMachines_Get")?;
+            // Gone between list and look: it is told as listed, and the next list decides.
+            Ok::<_, ProviderError>(self.machine(group, name).await?.unwrap_or(machine))
+        }));
+        looks.buffered(8).try_collect().await
+    }
+
     async fn machines(&self) -> Result<Vec<Instance>> {
         let mut found = Vec::new();
         let mut skipped = BTreeMap::new();
@@ -122,7 +135,8 @@ impl Azure {
             operation: "VirtualMachines_ListAll",
             path: format!("/subscriptions/{}/providers/Microsoft.Compute/virtualMachines", self.subscription),
             version: "2024-07-01",
-            query: vec![("statusOnly", "true".to_owned())],
+            // With `statusOnly` Azure leaves the tags out, and our mark with them.
+            query: Vec::new(),
         };
         let take = |row: rows::Machine, skipped: &mut BTreeMap<String, u32>| match machines::read(&row) {
             Some(machine) => found.push(machine),
@@ -205,8 +219,7 @@ impl Provider for Azure {
     }
 
     async fn instances(&self, owner: &str) -> Result<Vec<Instance>> {
-        let machines = self.machines().await?;
-        Ok(machines.into_iter().filter(|i| i.mark.as_ref().is_some_and(|m| m.owner == owner)).collect())
+        self.seen(|mark| mark.owner == owner).await
     }
 
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
@@ -219,8 +232,7 @@ impl Provider for Azure {
     }
 
     async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
-        let machines = self.machines().await?;
-        Ok(machines.into_iter().filter(|i| i.mark.as_ref() == Some(mark)).collect())
+        self.seen(|theirs| theirs == mark).await
     }
 }
 

@@ -159,7 +159,8 @@ impl Layer for Budget {
         if let Err(error) = &answer
             && error.class == ErrorClass::Throttled
         {
-            let pause = error.retry_after.unwrap_or(limits::THROTTLED_PAUSE);
+            // However long it asks for: an end of billing must not wait for a day because of one header.
+            let pause = error.retry_after.unwrap_or(limits::THROTTLED_PAUSE).min(limits::THROTTLED_PAUSE_MAX);
             self.limiter.pause(call, self.timer.now().saturating_add(pause));
         }
         answer
