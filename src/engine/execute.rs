@@ -185,6 +185,11 @@ impl Shared {
         if let Some(open) = &open
             && open.kind == OperationKind::Terminate
         {
+            // Whoever did it may have been stopped meanwhile: then it goes on here.
+            if let Some(lease) = tx.take_lease(&open.id, &self.holder, now, self.lease_until(now)).await? {
+                self.commit(tx, Some(id)).await?;
+                return Ok((id.clone(), lease));
+            }
             // Two operators want the same: one does it, both are answered.
             return Ok((id.clone(), Lease { operation: open.id.clone(), holder: String::new(), fence: 0 }));
         }

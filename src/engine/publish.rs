@@ -109,14 +109,12 @@ impl Publisher {
 
     /// Whether another process has written to the ledger since the last look.
     async fn foreign_change(&mut self, shared: &Arc<Shared>) -> bool {
-        match shared.ledger.foreign_version().await {
-            Ok(version) => std::mem::replace(&mut self.foreign, version) != version,
-            // What is wrong is to be seen, and to be gone from the screen when it is over.
-            Err(_) => {
-                self.foreign = 0;
-                true
-            }
+        if let Ok(version) = shared.ledger.foreign_version().await {
+            return std::mem::replace(&mut self.foreign, version) != version;
         }
+        // What is wrong is to be seen, and to be gone from the screen when it is over.
+        self.foreign = 0;
+        true
     }
 
     fn take(&mut self, message: Told, asked: &mut Vec<oneshot::Sender<()>>) {

@@ -66,7 +66,9 @@ pub(crate) fn backoff(tries: u32, asked: Option<&ProviderError>, limits: &Engine
     let doubled = limits.backoff_first.saturating_mul(1_u32 << tries.min(16)).min(limits.backoff_max);
     let jittered = doubled.mul_f64(0.5 + 0.5 * fraction.clamp(0.0, 1.0));
     match asked.and_then(|e| e.retry_after) {
-        Some(asked) => jittered.max(asked.mul_f64(1.0 + 0.1 * fraction.clamp(0.0, 1.0))).min(limits.backoff_max),
+        Some(asked) => jittered
+            .max(asked.min(limits.backoff_max).mul_f64(1.0 + 0.1 * fraction.clamp(0.0, 1.0)))
+            .min(limits.backoff_max),
         None => jittered,
     }
 }
