@@ -700,6 +700,34 @@ async fn e1_behind_our_back_while_it_moves() {
     }
 }
 
+/// The target of a move is taken away by itself, and there is no other place: the job runs on where it was, and nothing
+/// that is done afterwards takes the dead target for what the job ran on.
+#[tokio::test(start_paused = true)]
+async fn e1_a_target_that_goes_by_itself_leaves_the_source() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("e1", 1)).await;
+    let source = bench.alive().remove(0);
+    bench.aws.boot(600);
+    let (_, operation) = migrate(&engine, &job.id, Some("aws/us-west-2")).await.unwrap();
+    after(20).await;
+    let target = bench.alive().into_iter().find(|id| *id != source).expect("the target");
+    for cloud in [&bench.aws, &bench.lambda] {
+        cloud.rule(Call::Launch, 100, Fault::Refuse(ErrorClass::NoCapacity, "sold out"));
+    }
+    bench.aws.force(&target, &InstanceState::Gone, "evicted");
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Running);
+    for _ in 0..4 {
+        after(61).await;
+        engine.reconcile().await.unwrap();
+    }
+    let view = engine.job("e1").await.unwrap();
+    assert_eq!((view.state, view.restarts), (JobState::Running, 0));
+    assert_eq!(bench.alive(), [source]);
+    bench.check(&engine, "e1 target").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn e1_behind_our_back_while_it_stops() {
     for state in BEHIND_OUR_BACK {

@@ -179,16 +179,6 @@ impl Driver {
         "what the attempt made to be gone".clone_into(&mut operation.waiting_for);
         let who = (&case.job.id, case.job.name.as_str());
         tx.update_operation(&operation, &self.lease).await?;
-        // What the attempt made and is gone already was never what the job runs on: a move that failed leaves the source.
-        for intent in case.attempt().filter(|i| i.instance.is_some() && i.terminate_at.is_none() && i.state.is_closed())
-        {
-            if let Some(mut row) = tx.intent(&intent.token).await? {
-                row.terminate_at = Some(now);
-                row.terminate_by = Some(operation.id.clone());
-                let state = row.state;
-                tx.update_intent(&row, state).await?;
-            }
-        }
         let offer = case.attempt().next().map(|i| i.offer.clone());
         if let (Some(cool), Some(offer)) = (failure.cool, &offer) {
             let mut location = offer.location();

@@ -164,6 +164,16 @@ impl Driver {
         if let Some(mut job) = tx.job(&case.job.id).await? {
             tx.move_job(&mut job, next, Some(text.clone()), now).await?;
         }
+        // What it made and is gone was never what the job runs on: else its end would count as the job's, and the recovery
+        // would end the source that runs.
+        for intent in case.intents.iter().filter(|i| i.operation == operation.id && i.instance.is_some()) {
+            if let Some(mut row) = tx.intent(&intent.token).await?.filter(|row| row.terminate_at.is_none()) {
+                row.terminate_at = Some(now);
+                row.terminate_by = Some(operation.id.clone());
+                let state = row.state;
+                tx.update_intent(&row, state).await?;
+            }
+        }
         self.end(&mut tx, &mut operation, OperationState::Failed, now).await?;
         tx.append_event(event(now, &operation.actor, kind, who, Some(&operation.plan), text, data)).await?;
         shared.commit(tx, Some(&case.job.id)).await?;
