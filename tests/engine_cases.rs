@@ -1117,6 +1117,193 @@ async fn op43_what_may_exist_is_counted() {
     let _ = job;
 }
 
+/// Logged in as somebody else while a job runs: its machine is not seen, so nothing is concluded, nothing is started
+/// elsewhere, nothing is ended; and it is said. Back in the right account it all goes on.
+#[tokio::test(start_paused = true)]
+async fn f18_another_account_proves_and_ends_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let job = running(&engine, spec("f18", 2)).await;
+    after(60).await;
+    bench.aws.log_in(Some("second"));
+    after(1_800).await;
+    let view = engine.job("f18").await.unwrap();
+    assert_eq!((view.state, view.restarts), (JobState::Running, 0), "{:?}", view.note);
+    let alerts = told(&engine, EventKind::Alert).await;
+    assert!(alerts.iter().any(|a| a.contains("2 machines") && a.contains("second")), "{alerts:?}");
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    after(1_800).await;
+    let view = engine.job("f18").await.unwrap();
+    assert_eq!(view.state, JobState::Stopping);
+    assert!(view.note.as_deref().unwrap_or_default().contains("log in"), "{:?}", view.note);
+    assert_eq!(bench.aws.count(Call::Terminate), 0, "nothing is sent to the wrong account");
+    assert_eq!(bench.alive().len(), 2);
+    bench.aws.log_in(Some("first"));
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+    assert!(bench.alive().is_empty());
+    assert!(engine.state().borrow().alerts.iter().all(|a| !a.text.contains("second")), "it is taken back");
+    bench.check(&engine, "f18").await;
+}
+
+/// A launch was not answered, and the session is another account's by the time it is looked for: neither found nor
+/// proved absent there, and not sent again.
+#[tokio::test(start_paused = true)]
+async fn f18_an_unanswered_launch_is_not_looked_for_elsewhere() {
+    let bench = Bench::new();
+    bench.aws.rule(Call::Launch, 1, Fault::DoneAndHang);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let (job, operation) = launch(&engine, on(spec("f18", 1), "aws")).await.unwrap();
+    after(5).await;
+    bench.aws.log_in(Some("second"));
+    after(1_800).await;
+    assert_eq!(bench.aws.count(Call::Launch), 1, "the same wish in another account would be a second machine");
+    let view = engine.job(job.as_str()).await.unwrap();
+    assert_eq!(view.state, JobState::Starting);
+    assert!(view.note.as_deref().unwrap_or_default().contains("logged in to second"), "{:?}", view.note);
+    bench.aws.log_in(Some("first"));
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Running);
+    assert_eq!(bench.aws.machines().len(), 1);
+    bench.check(&engine, "f18").await;
+}
+
+/// Whose account it is cannot be had: a terminate is sent all the same, but what is not seen then is no proof.
+#[tokio::test(start_paused = true)]
+async fn f18_an_unknown_account_ends_machines_and_proves_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("f18", 1)).await;
+    bench.aws.log_in(None);
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    after(1_800).await;
+    assert!(bench.alive().is_empty(), "it was asked to go");
+    assert_eq!(engine.job("f18").await.unwrap().state, JobState::Stopping, "and is not proved to be gone");
+    bench.aws.log_in(Some("first"));
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+    let refused = running(&engine, spec("again", 1)).await;
+    assert_eq!(refused.state, JobState::Running);
+}
+
+/// Without knowing whose account it goes to nothing is launched.
+#[tokio::test(start_paused = true)]
+async fn f18_nothing_is_launched_into_an_unknown_account() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    bench.aws.log_in(None);
+    let (_, operation) = launch(&engine, on(spec("f18", 1), "aws")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!((view.state, bench.aws.count(Call::Launch)), (JobState::Failed, 0));
+    assert!(view.note.as_deref().unwrap_or_default().contains("NoIdentity"), "{:?}", view.note);
+}
+
+/// Looks fail on and on, for want of a permission or of calls: what was seen with its mark before goes all the same.
+#[tokio::test(start_paused = true)]
+async fn a6_reads_that_fail_do_not_keep_a_machine_billing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("a6", 1)).await;
+    bench.aws.rule(Call::Describe, 1_000, Fault::Refuse(ErrorClass::Throttled, "RequestLimitExceeded"));
+    let (_, operation) = terminate(&engine, &job.id).await.unwrap();
+    after(60).await;
+    assert!(bench.alive().is_empty(), "asked to go at once");
+    assert_eq!(engine.job("a6").await.unwrap().state, JobState::Stopping, "a machine that nobody has seen go counts");
+    bench.aws.heal();
+    assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+}
+
+/// A region that does not answer hides no machine of another.
+#[tokio::test(start_paused = true)]
+async fn d7_a_region_that_does_not_answer_hides_no_other_regions_machines() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let mut west = on(spec("west", 1), "aws");
+    west.constraints.regions = vec!["aws/us-west-2".parse().expect("a place")];
+    let west = running(&engine, west).await;
+    let east = running(&engine, on(spec("east", 1), "aws")).await;
+    let id = |j: &gpudeck::engine::JobView| j.instances.first().map(|i| i.instance.id.clone()).expect("one");
+    let (west, east) = (id(&west), id(&east));
+    bench.aws.rule_in(west.as_str(), Call::Describe, 1_000, Fault::Refuse(ErrorClass::Transient, "503"));
+    after(30).await;
+    bench.aws.force(&east, &InstanceState::Preempted, "Server.SpotInstanceTermination");
+    after(11).await;
+    assert_eq!(engine.job("east").await.unwrap().state, JobState::Preempted, "seen within one poll");
+    assert_eq!(engine.job("west").await.unwrap().state, JobState::Running);
+}
+
+/// Preempted, and what fits by now costs more than was ever agreed to: it stays down and says so, and goes on by itself
+/// once it is within that again. A recovery agrees to nothing.
+#[tokio::test(start_paused = true)]
+async fn b10_a_recovery_keeps_to_the_price_that_was_agreed_to() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let job = running(&engine, on(spec("b10", 1), "aws")).await;
+    let dear = || {
+        bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "40", 16);
+        bench.aws.stock("us-east-1", "use1-az2", Purchase::Spot, "26", 16);
+        bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "41", 16);
+    };
+    dear();
+    bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+    after(3_600).await;
+    let view = engine.job("b10").await.unwrap();
+    assert!(!view.state.is_final() && view.state != JobState::Running, "{view:?}");
+    assert!(bench.alive().is_empty(), "agreed to were 20 and a quarter");
+    let alerts = told(&engine, EventKind::Alert).await;
+    assert!(alerts.iter().any(|a| a.contains("or more by now, and $25.00/h was agreed to")), "{alerts:?}");
+    bench.aws.stock("us-east-1", "use1-az2", Purchase::Spot, "24", 16);
+    let view = until(&engine, &job.id, |j| j.state == JobState::Running).await;
+    assert_eq!(view.usd_per_hour, Some(usd("24")));
+    // And the next one: what the recovery took is no new agreement.
+    dear();
+    bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+    after(3_600).await;
+    assert!(bench.alive().is_empty(), "24 and a quarter would be 30");
+    bench.check(&engine, "b10").await;
+}
+
+/// A limit a GPU is not leave to take a machine with eight times the GPUs.
+#[tokio::test(start_paused = true)]
+async fn b10_a_limit_a_gpu_does_not_allow_a_bigger_machine() {
+    let bench = Bench::new();
+    bench.aws.machine("us-east-1", "use1-az3", ("p5.4xlarge", 1), "5", 0);
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let mut spec = on(spec("b10", 1), "aws");
+    spec.resources.count = 1;
+    spec.buying.max_usd_per_gpu_hour = Some(GpuHourlyRate::parse_usd("10").expect("an amount"));
+    let proposal = engine.propose(Wish::Launch { spec: Box::new(spec), candidate: 0 }).await.unwrap();
+    assert_eq!(proposal.plan.usd_per_hour_after, Some(usd("5")));
+    assert!(proposal.plan.warnings.iter().any(|w| w.contains("$10.00/h in all")), "{:?}", proposal.plan.warnings);
+    let (_, operation) = engine.execute(proposal, actor("ann")).await.unwrap();
+    let view = settle(&engine, &operation).await;
+    assert_eq!((view.state, bench.alive().len()), (JobState::Failed, 0), "the eight-fold machines cost 20 and more");
+    assert!(view.note.as_deref().unwrap_or_default().contains("above what was confirmed"), "{:?}", view.note);
+}
+
+/// The target falls over a minute after it came up: the source is still there.
+#[tokio::test(start_paused = true)]
+async fn a_target_that_falls_over_soon_leaves_the_source() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, capped("soak", 1)).await;
+    let source = bench.alive();
+    let (_, operation) = migrate(&engine, &job.id, Some("aws/us-west-2")).await.unwrap();
+    // Up after 60 s; seen to run more than once.
+    after(120).await;
+    let view = engine.job("soak").await.unwrap();
+    assert_eq!(view.state, JobState::Migrating);
+    let steps = view.operation.expect("under way").steps;
+    assert!(steps.contains(&gpudeck::domain::StepState::Unknown), "what was not seen is not shown as done: {steps:?}");
+    let target = bench.alive().into_iter().find(|id| !source.contains(id)).expect("the target");
+    bench.aws.force(&target, &InstanceState::Failed, "Client.InstanceInitiatedShutdown");
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "24", 0);
+    let view = settle(&engine, &operation).await;
+    assert_eq!(view.state, JobState::Running);
+    assert_eq!(bench.alive(), source, "it was never touched");
+    bench.check(&engine, "soak").await;
+}
+
 /// An unknown outcome without tokens: looked up every ten seconds for three minutes, adopted, never sent twice.
 #[tokio::test(start_paused = true)]
 async fn op46_an_unknown_outcome_is_looked_up_not_repeated() {

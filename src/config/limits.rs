@@ -21,6 +21,10 @@ pub const PLACEMENT_UNKNOWN_EGRESS_MICROS_PER_GIB: i64 = 204_011;
 /// faster) of the throughputs between regions published with Skyplane (NSDI 2023).
 pub const PLACEMENT_UNKNOWN_GBIT_PER_SECOND: f64 = 2.689;
 
+/// World: how long all machines of a migration's target must be seen running before the source is let go of: a machine
+/// is "running" a minute or two before its start script is, and one that falls over at once does so within it.
+pub const MIGRATION_SOAK: Duration = Duration::from_mins(2);
+
 // ── engine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Intervals and limits of feeds, operations and recovery.
@@ -40,6 +44,8 @@ pub struct EngineLimits {
     pub call_deadline: Duration,
     /// World: between two looks at a machine that boots or goes.
     pub poll_every: Duration,
+    /// World: see [`MIGRATION_SOAK`].
+    pub soak: Duration,
     /// World: a machine that is not up by then is given back (Karpenter registration: 15 min).
     pub boot_deadline: Duration,
     /// World: between two looks for a machine whose launch was not answered.
@@ -98,6 +104,7 @@ impl Default for EngineLimits {
             reconcile_every: Duration::from_mins(2),
             call_deadline: Duration::from_secs(40),
             poll_every: Duration::from_secs(5),
+            soak: MIGRATION_SOAK,
             boot_deadline: Duration::from_mins(15),
             look_every: Duration::from_secs(10),
             look_for: Duration::from_mins(3),
@@ -304,6 +311,9 @@ pub const TERMINATE_DEADLINE: Duration = Duration::from_secs(30);
 /// A check of credentials and permissions: somebody is waiting for `doctor`.
 pub const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 
+/// Longest wait for the word whose account we use: one small question, mostly answered from memory.
+pub const ACCOUNT_DEADLINE: Duration = Duration::from_secs(10);
+
 /// How often a read is sent at most. Three passes over two independent hiccups; more only adds load to an outage.
 pub const READ_ATTEMPTS: u32 = 3;
 
@@ -450,6 +460,10 @@ pub const AWS_REGIONS_AT_ONCE: usize = 8;
 /// How long a region waits for another one to find out which of the many hundred types have no accelerator, before it
 /// asks for itself: the answer spares some 6 MB, a hanging region must not cost more than this.
 pub const AWS_FIRST_LISTING_WAIT: Duration = Duration::from_secs(5);
+/// How long the word holds whose account the credentials belong to: as long as an SDK keeps credentials at the least.
+pub const AWS_ACCOUNT: Duration = Duration::from_mins(5);
+/// And while nobody answers that question: the shortest session that AWS gives out credentials for.
+pub const AWS_ACCOUNT_LAST_RESORT: Duration = Duration::from_mins(15);
 /// How long the list of an account's regions is believed: regions are switched on and off a few times a year.
 pub const AWS_REGION_LIST: Duration = Duration::from_hours(1);
 /// Types asked for by name in one call; EC2 takes up to 200 values in a filter and 100 types in a page.

@@ -1,21 +1,20 @@
 //! From accepted to running, and the end of an operation that went well.
 
-use std::collections::HashMap;
-
 use serde_json::json;
 
+use super::calls::Look;
 use super::driver::{Case, Driver, Next, event, steps};
 use super::launch::Failure;
 use super::observe;
 use super::shared::world;
 use crate::domain::text::inert;
-use crate::domain::{EventKind, InstanceState, JobState, OperationKind, ProviderError, ProviderId};
+use crate::domain::{EventKind, InstanceState, JobState, OperationKind, ProviderError};
 use crate::provider::InstanceRef;
 use crate::store::{IntentRow, IntentState, OperationState, Phase, StoreError};
 
 impl Driver {
     /// Look at the machines of the attempt until all of them run, one fails, or the time for it is over. A migration
-    /// wants to see them all run twice.
+    /// wants to see them all run for a while.
     pub(crate) async fn boot(&self, case: &Case) -> Result<Next, StoreError> {
         let shared = &self.shared;
         let wanted: Vec<&IntentRow> = case.attempt().collect();
@@ -42,8 +41,17 @@ impl Driver {
             if case.operation.kind == OperationKind::Migrate && case.operation.phase == Phase::Booting {
                 return self.verify_again(case).await;
             }
+            if case.operation.kind == OperationKind::Migrate {
+                let left = world(shared.limits.soak) - (now - self.soaking_since(now));
+                if left > chrono::TimeDelta::zero() {
+                    let step = left.to_std().unwrap_or_default().min(shared.limits.poll_every);
+                    return Ok(Next::Wait(shared.real(step)));
+                }
+            }
             return self.running(case, &fresh).await;
         }
+        // All of them, all the time: one that does not run now begins it anew.
+        self.soak_again();
         let oldest = fresh.iter().filter_map(|i| i.sent_at).min().unwrap_or(now);
         if now - oldest >= world(shared.limits.boot_deadline) {
             let minutes = shared.limits.boot_deadline.as_secs() / 60;
@@ -64,32 +72,26 @@ impl Driver {
     /// Describe machines and take in what is seen; gives the error of a provider that did not answer.
     async fn look_at(&self, case: &Case, intents: &[&IntentRow]) -> Result<Option<ProviderError>, StoreError> {
         let shared = &self.shared;
-        let mut wanted: HashMap<ProviderId, Vec<InstanceRef>> = HashMap::new();
-        for intent in intents.iter().filter(|i| i.state == IntentState::Accepted) {
-            if let Some(target) = reference(intent) {
-                wanted.entry(intent.offer.provider.clone()).or_default().push(target);
-            }
-        }
-        let answers = shared.describe_all(wanted).await;
+        let looks = shared.describe_all(intents.iter().copied()).await;
         let now = shared.now();
         let mut trouble = None;
         let mut tx = shared.begin().await?;
         for intent in intents {
-            let Some(Ok(seen)) = answers.get(&intent.offer.provider) else {
-                if let Some(Err(error)) = answers.get(&intent.offer.provider) {
-                    trouble = Some(error.clone());
-                }
+            let look = looks.of(intent);
+            if let Look::Failed(error) = look {
+                trouble = Some(error.clone());
                 continue;
-            };
+            }
             let Some(mut row) = tx.intent(&intent.token).await? else { continue };
             if row.state != IntentState::Accepted {
                 continue;
             }
-            match seen.iter().find(|s| Some(&s.id) == row.instance.as_ref()) {
-                Some(seen) => observe::observe(&mut row, seen.clone(), now),
-                None => {
+            match look {
+                Look::Seen(seen) => observe::observe(&mut row, seen.clone(), now),
+                Look::Absent => {
                     observe::absent(&mut row, now, &shared.limits);
                 }
+                Look::NotAsked | Look::Failed(_) | Look::AbsentSomewhere => continue,
             }
             tx.update_intent(&row, IntentState::Accepted).await?;
         }
@@ -107,12 +109,23 @@ impl Driver {
         Ok(Some(rows))
     }
 
-    /// All run at one look. A second look decides whether the source may go.
+    /// Since when all machines of a target are seen running; now, if they were not before. Forgotten with the process,
+    /// which only means waiting once more.
+    fn soaking_since(&self, now: chrono::DateTime<chrono::Utc>) -> chrono::DateTime<chrono::Utc> {
+        *self.soaking.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(now)
+    }
+
+    fn soak_again(&self) {
+        *self.soaking.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    }
+
+    /// All run at one look. Only if they still do after a while may the source go.
     async fn verify_again(&self, case: &Case) -> Result<Next, StoreError> {
         let mut operation = case.operation.clone();
         operation.phase = Phase::Verifying;
         operation.steps = steps(&case.plan, operation.kind, Some(operation.phase));
-        "a second look at the target".clone_into(&mut operation.waiting_for);
+        format!("the target to have run for {} s", self.shared.limits.soak.as_secs())
+            .clone_into(&mut operation.waiting_for);
         let mut tx = self.begin().await?;
         tx.update_operation(&operation, &self.lease).await?;
         self.shared.commit(tx, Some(&case.job.id)).await?;
@@ -135,8 +148,9 @@ impl Driver {
             "the source to be gone".clone_into(&mut operation.waiting_for);
             tx.update_operation(&operation, &self.lease).await?;
             let text = format!(
-                "the target in {place} runs, seen twice; checkpoint, transfer and resume are done by the job's own command \
-                 there, gpudeck has not seen into it. The source is released now"
+                "the target in {place} has run for {} s; checkpoint, transfer and resume are done by the job's own command \
+                 there, gpudeck has not seen into it. The source is released now",
+                shared.limits.soak.as_secs()
             );
             tx.append_event(event(now, &operation.actor, EventKind::Migration, who, Some(&operation.plan), text, data))
                 .await?;
@@ -152,6 +166,7 @@ impl Driver {
             if recovered {
                 job.restarts += 1;
             }
+            job.running_since = Some(now);
             tx.move_job(&mut job, JobState::Running, None, now).await?;
         }
         let (kind, text) = if recovered {

@@ -1,11 +1,14 @@
 //! Calls to providers, each within its deadline. A call that does not answer is a passing fault with an unknown outcome.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
+use super::account::Standing;
+use super::boot::reference;
 use super::shared::Shared;
 use super::timer;
 use crate::domain::{ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 use crate::provider::{Connected, InstanceRef, LaunchRequest, Offerings, Operator, Result, Termination};
+use crate::store::{IntentRow, IntentState};
 
 impl Shared {
     /// A cloud by its name.
@@ -46,6 +49,13 @@ impl Shared {
             .unwrap_or_else(|| Err(self.unanswered(provider, "terminate")))
     }
 
+    pub(crate) async fn call_account(&self, provider: &ProviderId) -> Result<String> {
+        let watch = &self.connected(provider, "account")?.watch;
+        timer::within(self.limits.call_deadline, watch.account())
+            .await
+            .unwrap_or_else(|| Err(self.unanswered(provider, "account")))
+    }
+
     pub(crate) async fn call_describe(&self, provider: &ProviderId, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
         let watch = &self.connected(provider, "describe")?.watch;
         timer::within(self.limits.call_deadline, watch.describe(ids))
@@ -80,15 +90,62 @@ impl Shared {
             .unwrap_or_else(|| Err(self.unanswered(provider, "offerings")))
     }
 
-    /// Describe machines of several providers at once: what each answered.
-    pub(crate) async fn describe_all(
-        &self,
-        wanted: HashMap<ProviderId, Vec<InstanceRef>>,
-    ) -> HashMap<ProviderId, Result<Vec<Instance>>> {
-        let asked = wanted.into_iter().map(|(provider, ids)| async move {
-            let answer = self.call_describe(&provider, &ids).await;
-            (provider, answer)
+    /// Describe the machines of these intents, each region for itself: one that does not answer hides no other's machines.
+    pub(crate) async fn describe_all<'a>(&self, intents: impl Iterator<Item = &'a IntentRow>) -> Looks {
+        let mut wanted: BTreeMap<Place, Vec<InstanceRef>> = BTreeMap::new();
+        for intent in intents.filter(|i| i.state == IntentState::Accepted) {
+            if let Some(target) = reference(intent) {
+                wanted.entry(place(intent, &target)).or_default().push(target);
+            }
+        }
+        let asked = wanted.into_iter().map(|(at, ids)| async move {
+            let standing = self.standing(&at.0, at.1.as_deref(), "describe").await;
+            let answer = match &standing {
+                Standing::Other(error) => Err(error.clone()),
+                Standing::Same | Standing::Unknown(_) => self.call_describe(&at.0, &ids).await,
+            };
+            (at, (answer, matches!(standing, Standing::Same)))
         });
-        futures_util::future::join_all(asked).await.into_iter().collect()
+        Looks(futures_util::future::join_all(asked).await.into_iter().collect())
+    }
+}
+
+/// Where machines are looked at in one call: provider, the account that they were made in, region.
+type Place = (ProviderId, Option<String>, Region);
+
+fn place(intent: &IntentRow, target: &InstanceRef) -> Place {
+    (intent.offer.provider.clone(), intent.account.clone(), target.location.region.clone())
+}
+
+/// What the providers said of the machines of several intents, and whether each was asked with the right account.
+pub(crate) struct Looks(BTreeMap<Place, (Result<Vec<Instance>>, bool)>);
+
+/// What was seen of one machine.
+pub(crate) enum Look<'a> {
+    /// It was not asked for: it has no id yet.
+    NotAsked,
+    /// The provider did not answer.
+    Failed(&'a ProviderError),
+    /// It is there.
+    Seen(&'a Instance),
+    /// It is not there.
+    Absent,
+    /// It is not there; but whose account was asked is not known, so that says nothing.
+    AbsentSomewhere,
+}
+
+impl Looks {
+    /// What was seen of this intent's machine.
+    pub(crate) fn of(&self, intent: &IntentRow) -> Look<'_> {
+        let answer = reference(intent).and_then(|target| Some((self.0.get(&place(intent, &target))?, target)));
+        match answer {
+            None => Look::NotAsked,
+            Some(((Err(error), _), _)) => Look::Failed(error),
+            Some(((Ok(list), same), target)) => match list.iter().find(|seen| seen.id == target.id) {
+                Some(seen) => Look::Seen(seen),
+                None if *same => Look::Absent,
+                None => Look::AbsentSomewhere,
+            },
+        }
     }
 }

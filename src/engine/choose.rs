@@ -17,9 +17,9 @@ use crate::domain::{
     ErrorClass, EventKind, FeedHealth, HourlyRate, JobSpec, JobState, Location, Offer, OfferKey, OperationId,
     OperationKind, Plan, PlanId, ProviderId,
 };
-use crate::placement::plans::{self, Holding};
+use crate::placement::plans::{self, Holding, Progress};
 use crate::placement::{Candidate, Context, Cooling, Ranking, Rules, place_by};
-use crate::store::{AttemptRow, IntentRow, IntentState, Phase, StoreError, Tx};
+use crate::store::{AttemptRow, IntentRow, IntentState, OperationRow, Phase, StoreError, Tx};
 
 /// Candidates to look through for one that is allowed. More than there are zones of any one machine.
 const LOOK_THROUGH: usize = 256;
@@ -107,16 +107,31 @@ pub(crate) fn with_headroom(price: HourlyRate, limits: &EngineLimits) -> HourlyR
     HourlyRate::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }
 
-/// The intents of one attempt at a candidate, a row a node, each with its token.
+/// The most that one machine of a candidate may cost: its own limit, and its part of what all may cost together.
+fn most(
+    spec: &JobSpec,
+    offer: &Offer,
+    candidate: &Candidate,
+    ceiling: Option<HourlyRate>,
+    limits: &EngineLimits,
+) -> Option<HourlyRate> {
+    let own = node_limit(spec, offer, limits);
+    let (Some(ceiling), Some(price)) = (ceiling, offer.price) else { return own };
+    let all = i128::from(candidate.usd_per_hour.micros()).max(1);
+    let part = i128::from(price.micros()) * i128::from(ceiling.micros()) / all;
+    let part = HourlyRate::from_micros(i64::try_from(part).unwrap_or(i64::MAX));
+    Some(own.map_or(part, |own| own.min(part)))
+}
+
+/// The intents of one attempt of an operation at a candidate, a row a node, each with its token.
 pub(crate) fn intents(
     spec: &JobSpec,
     candidate: &Candidate,
-    operation: &OperationId,
-    job: &crate::domain::JobId,
-    attempt: u32,
+    wished: &OperationRow,
     now: DateTime<Utc>,
     limits: &EngineLimits,
 ) -> Vec<IntentRow> {
+    let (operation, job, attempt) = (&wished.id, &wished.job, wished.attempt);
     let mut node = 0;
     let mut rows = Vec::new();
     for group in &candidate.nodes {
@@ -131,7 +146,8 @@ pub(crate) fn intents(
                 node,
                 offer: group.offer.key.clone(),
                 shape: group.offer.shape.clone(),
-                max_price: node_limit(spec, &group.offer, limits),
+                max_price: most(spec, &group.offer, candidate, wished.ceiling, limits),
+                account: None,
                 state: IntentState::Intended,
                 intended_at: now,
                 sent_at: None,
@@ -303,7 +319,7 @@ impl Driver {
         let chosen = allowed.iter().min_by_key(last_try).copied();
         let Some(candidate) = chosen else {
             let why = why_nothing(&ranking, &shared.feed_faults(&case.job.spec), over, again);
-            return self.nowhere(case, &attempts, &why).await;
+            return self.nowhere(case, &attempts, &why, over).await;
         };
         *self.dry_tries.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = 0;
         self.write_choice(case, candidate, now).await
@@ -333,7 +349,13 @@ impl Driver {
     }
 
     /// Nothing fits: a recovery waits and tries again for ever, anything else gives up with the reasons.
-    async fn nowhere(&self, case: &Case, attempts: &[AttemptRow], why: &str) -> Result<Next, StoreError> {
+    async fn nowhere(
+        &self,
+        case: &Case,
+        attempts: &[AttemptRow],
+        why: &str,
+        over: Option<HourlyRate>,
+    ) -> Result<Next, StoreError> {
         let shared = &self.shared;
         let now = shared.now();
         if case.operation.kind == OperationKind::Recover {
@@ -350,6 +372,17 @@ impl Driver {
                 shared.commit(tx, Some(&case.job.id)).await?;
             }
             self.note(case, &format!("no place to go on: {why}")).await?;
+            if let Some((cheapest, ceiling)) = over.zip(case.operation.ceiling) {
+                let text = format!(
+                    "stays down: what fits costs {cheapest} or more by now, and {ceiling} was agreed to; terminate it and \
+                     launch it again to agree to more"
+                );
+                let data = json!({ "usd_per_hour": cheapest, "ceiling_usd_per_hour": ceiling });
+                let who = (&case.job.id, case.job.name.as_str());
+                let plan = Some(&case.operation.plan);
+                let alert = event(now, &case.operation.actor, EventKind::Alert, who, plan, text, data);
+                shared.alert(&format!("ceiling:{}", case.job.id), alert).await?;
+            }
             self.waits_for(case, "a place that fits").await?;
             let wait = reaction::backoff(tries, None, &shared.limits, shared.ids.fraction());
             return Ok(Next::Wait(shared.real(wait)));
@@ -376,8 +409,7 @@ impl Driver {
         operation.plan = plan.id.clone();
         operation.steps = steps(&plan, operation.kind, Some(operation.phase));
         "the provider to accept".clone_into(&mut operation.waiting_for);
-        let rows =
-            intents(&case.job.spec, candidate, &operation.id, &case.job.id, operation.attempt, now, &shared.limits);
+        let rows = intents(&case.job.spec, candidate, &operation, now, &shared.limits);
         let place = rows.first().map_or_else(String::new, |r| inert(&r.offer.to_string()).into_owned());
         let mut tx = self.begin().await?;
         tx.insert_plan(&plan, &case.job.id).await?;
@@ -409,7 +441,9 @@ impl Driver {
         let id = PlanId::from(self.shared.ids.next(now));
         let mut plan = if case.operation.kind == OperationKind::Migrate {
             let from = holdings(case.earlier());
-            plans::migrate(&case.job.spec, &case.job.id, &from, candidate, Arc::as_ref(&self.shared.network), id, now)
+            let progress = Progress { running_since: case.job.running_since, last_checkpoint: None };
+            let network = Arc::as_ref(&self.shared.network);
+            plans::migrate(&case.job.spec, &case.job.id, &from, progress, candidate, network, id, now)
         } else {
             plans::launch(&case.job.spec, candidate, id, now)
         };

@@ -79,12 +79,13 @@ pub(crate) struct Driver {
     wake: Arc<Notify>,
     recalls: Mutex<HashMap<String, Recall>>,
     pub(crate) dry_tries: Mutex<u32>,
+    pub(crate) soaking: Mutex<Option<DateTime<Utc>>>,
 }
 
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>, lease: Lease) -> Self {
         let wake = shared.wake_of(&lease.operation);
-        Self { shared, lease, wake, recalls: Mutex::default(), dry_tries: Mutex::default() }
+        Self { shared, lease, wake, recalls: Mutex::default(), dry_tries: Mutex::default(), soaking: Mutex::default() }
     }
 
     /// Start it as a task of its own.
@@ -279,6 +280,8 @@ pub(crate) fn steps(plan: &Plan, kind: OperationKind, phase: Option<Phase>) -> V
     plan.steps
         .iter()
         .map(|step| match rank(step.action).cmp(&reached) {
+            // Whether the job's own command has done its part is not seen from here.
+            std::cmp::Ordering::Less if rank(step.action) == 2 => StepState::Unknown,
             std::cmp::Ordering::Less => StepState::Done,
             std::cmp::Ordering::Equal => StepState::Intended,
             std::cmp::Ordering::Greater => StepState::Planned,

@@ -86,9 +86,8 @@ impl Shared {
                 )));
             }
         }
-        if let (Some(now), Some(ceiling)) = (now, self.ceiling(spec, candidate))
-            && now > ceiling
-        {
+        let ceiling = self.ceiling(spec, candidate);
+        if let Some(now) = now.filter(|now| *now > ceiling) {
             return Err(EngineError::Conflict(format!(
                 "it costs {now} by now, above the {ceiling} that was agreed to; look at the new plan"
             )));
@@ -128,13 +127,14 @@ impl Shared {
             restarts: 0,
             created_at: now,
             started_at: None,
+            running_since: None,
             ended_at: None,
         };
         tx.insert_job(&job).await?;
         tx.insert_plan(&plan, &id).await?;
         job.plan = Some(plan.id.clone());
         let mut operation = self.operation(&id, &plan, actor, Phase::Launching, now);
-        operation.ceiling = self.ceiling(spec, candidate);
+        operation.ceiling = Some(self.ceiling(spec, candidate));
         self.first_attempt(&mut tx, &mut operation, spec, candidate, now).await?;
         tx.move_job(&mut job, JobState::Placing, None, now).await?;
         tx.move_job(&mut job, JobState::Starting, None, now).await?;
@@ -159,7 +159,7 @@ impl Shared {
         let mut job = unchanged(&mut tx, id, proposal).await?;
         tx.insert_plan(&proposal.plan, id).await?;
         let mut operation = self.operation(id, &proposal.plan, actor, Phase::Launching, now);
-        operation.ceiling = self.ceiling(&job.spec, candidate);
+        operation.ceiling = Some(self.ceiling(&job.spec, candidate));
         operation.target = to.cloned();
         let spec = job.spec.clone();
         self.first_attempt(&mut tx, &mut operation, &spec, candidate, now).await?;
@@ -232,7 +232,7 @@ impl Shared {
         operation.attempt = 1;
         "the provider to accept".clone_into(&mut operation.waiting_for);
         tx.insert_operation(operation).await?;
-        let rows = intents(spec, candidate, &operation.id, &operation.job, 1, now, &self.limits);
+        let rows = intents(spec, candidate, operation, now, &self.limits);
         write_attempt(tx, &operation.id, 1, &rows, now).await
     }
 

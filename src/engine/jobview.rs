@@ -170,6 +170,7 @@ pub(crate) fn job_view(record: &JobRecord, snapshot: &Snapshot, best: Best, now:
         best_usd_per_hour: best.usd_per_hour.filter(|_| !job.state.is_final()),
         move_saves: best.move_saves.filter(|_| job.state == JobState::Running),
         started_at: job.started_at,
+        running_since: job.running_since,
         created_at: job.created_at,
         ended_at: job.ended_at,
         restarts: job.restarts,

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
 
+use super::account::Standing;
 use super::driver::{Case, Driver, Next, Recall, event, steps};
 use super::observe;
 use super::reaction::{self, OnLaunch};
@@ -216,6 +217,11 @@ impl Driver {
     /// Send a wish; durable before the call, and its answer right after.
     async fn send(&self, case: &Case, intent: &IntentRow) -> Result<(), StoreError> {
         let shared = &self.shared;
+        // Whose account it goes to is durable before it goes: only there can it be looked for.
+        let account = match shared.call_account(&intent.offer.provider).await {
+            Ok(account) => account,
+            Err(error) => return self.not_sent(case, intent, error).await,
+        };
         let now = shared.now();
         let mut tx = self.begin().await?;
         let Some(mut row) = tx.intent(&intent.token).await? else { return Ok(()) };
@@ -223,6 +229,12 @@ impl Driver {
         if !matches!(was, IntentState::Intended | IntentState::Sent) {
             return Ok(());
         }
+        if row.account.as_ref().is_some_and(|first| *first != account) {
+            // Logged in elsewhere since the first sending. The next look says so.
+            self.set_recall(&row.token, Recall { tries: 0, not_before: Some(now + world(shared.limits.look_every)) });
+            return Ok(());
+        }
+        row.account = Some(account);
         row.state = IntentState::Sent;
         row.sent_at.get_or_insert(now);
         // What was not there before this sending proves nothing of it.
@@ -266,6 +278,27 @@ impl Driver {
         }
     }
 
+    /// Whose account it would go to cannot be had: it is not sent, tried again while that may pass, refused otherwise.
+    async fn not_sent(&self, case: &Case, intent: &IntentRow, error: ProviderError) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        let tries = self.recall(&intent.token).tries + 1;
+        let passes = matches!(error.class, ErrorClass::Transient | ErrorClass::Throttled) && tries < THROTTLED_MAX;
+        if passes || intent.state != IntentState::Intended {
+            let wait = reaction::backoff(tries - 1, Some(&error), &shared.limits, shared.ids.fraction());
+            self.set_recall(&intent.token, Recall { tries, not_before: Some(shared.now() + world(wait)) });
+            return Ok(());
+        }
+        let mut tx = self.begin().await?;
+        let Some(mut row) = tx.intent(&intent.token).await? else { return Ok(()) };
+        if row.state == IntentState::Intended {
+            row.state = IntentState::Refused;
+            row.error = Some(error);
+            tx.update_intent(&row, IntentState::Intended).await?;
+            shared.commit(tx, Some(&case.job.id)).await?;
+        }
+        Ok(())
+    }
+
     /// A machine was given. Written whoever drives the operation by now: the id must never be lost.
     pub(crate) async fn granted(&self, case: &Case, token: &str, seen: Instance, how: &str) -> Result<(), StoreError> {
         let shared = &self.shared;
@@ -303,7 +336,7 @@ impl Driver {
                 }
             }
             _ => {
-                shared.quarantine(&mut tx, seen, actor, now).await?;
+                shared.quarantine(&mut tx, seen, row.account.clone(), actor, now).await?;
                 shared.commit(tx, Some(&case.job.id)).await?;
             }
         }
@@ -439,6 +472,10 @@ impl Driver {
         if intent.unknown_since.is_none() {
             self.open_question(case, &intent.token).await?;
         }
+        let standing = shared.standing(&intent.offer.provider, intent.account.as_deref(), "find_by_token").await;
+        if let Standing::Other(error) = standing {
+            return Ok(Looked::NoAnswer(error));
+        }
         let mark = intent.mark(&shared.owner);
         let found = shared.call_find(&intent.offer.provider, &intent.offer.region, &intent.token, &mark).await;
         let mut found = match found {
@@ -455,10 +492,14 @@ impl Driver {
             self.granted(case, &intent.token, first, "found by its mark").await?;
             for other in found.filter(|i| i.state != InstanceState::Gone) {
                 let mut tx = shared.begin().await?;
-                shared.quarantine(&mut tx, other, &case.operation.actor, shared.now()).await?;
+                let account = intent.account.clone();
+                shared.quarantine(&mut tx, other, account, &case.operation.actor, shared.now()).await?;
                 shared.commit(tx, Some(&case.job.id)).await?;
             }
             return Ok(Looked::Found);
+        }
+        if let Standing::Unknown(error) = standing {
+            return Ok(Looked::NoAnswer(error));
         }
         let now = shared.now();
         let mut tx = shared.begin().await?;
@@ -511,6 +552,7 @@ impl Shared {
         &self,
         tx: &mut crate::store::Tx,
         seen: Instance,
+        account: Option<String>,
         actor: &crate::domain::Actor,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
@@ -519,6 +561,7 @@ impl Shared {
         let first_seen_at = known.as_ref().map_or(now, |o| o.first_seen_at);
         let orphan = OrphanRow {
             provider: provider.clone(),
+            account: account.or_else(|| known.as_ref().and_then(|o| o.account.clone())),
             seen,
             first_seen_at,
             last_seen_at: now,

@@ -24,6 +24,7 @@ use crate::placement::Ranking;
 use crate::provider::Connected;
 use crate::store::{Ledger, OpenOptions};
 
+mod account;
 mod boot;
 mod calls;
 mod choose;

@@ -94,6 +94,12 @@ pub(crate) fn is_disputed(intent: &IntentRow, owner: &str, seen: &Instance) -> b
     seen.mark.as_ref().is_some_and(|mark| !same_mark(mark, &intent.mark(owner)))
 }
 
+/// Whether it was seen with the mark that it was launched with.
+pub(crate) fn carried_its_mark(intent: &IntentRow, owner: &str) -> bool {
+    let mark = intent.seen.as_ref().and_then(|seen| seen.mark.as_ref());
+    mark.is_some_and(|mark| same_mark(mark, &intent.mark(owner)))
+}
+
 /// Whether a job cannot go on with a machine in this state, and nobody of us wanted that.
 pub(crate) fn is_lost(intent: &IntentRow) -> bool {
     matches!(intent.state, IntentState::Gone)
@@ -140,6 +146,7 @@ mod tests {
                 interconnect: Interconnect::Unknown,
             }),
             max_price: None,
+            account: None,
             state: IntentState::Sent,
             intended_at: at(0),
             sent_at: Some(at(0)),

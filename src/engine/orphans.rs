@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::EngineError;
+use super::account::Standing;
 use super::reaction;
 use super::shared::{Shared, world};
 use super::timer;
@@ -40,7 +41,15 @@ impl Shared {
         let target = InstanceRef { id: id.clone(), location: orphan.seen.location.clone() };
         let (mut tries, mut call_at) = (0_u32, self.now());
         loop {
-            let seen = self.call_describe(provider, std::slice::from_ref(&target)).await;
+            let seen = match self.standing(provider, orphan.account.as_deref(), "terminate").await {
+                Standing::Other(error) => return Err(EngineError::Provider(error)),
+                // What is not seen then proves nothing.
+                Standing::Unknown(error) => match self.call_describe(provider, std::slice::from_ref(&target)).await {
+                    Ok(list) if list.iter().all(|i| &i.id != id) => Err(error),
+                    answer => answer,
+                },
+                Standing::Same => self.call_describe(provider, std::slice::from_ref(&target)).await,
+            };
             let now = self.now();
             match seen.map(|list| list.into_iter().find(|i| &i.id == id)) {
                 Ok(Some(seen)) => {

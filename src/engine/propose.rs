@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::choose::{holdings, with_headroom};
+use super::choose::{holdings, node_limit, with_headroom};
 use super::jobview::JobRecord;
 use super::shared::{Shared, words};
 use super::{EngineError, Proposal, Wish};
@@ -41,7 +41,7 @@ impl Shared {
         };
         let now = self.now();
         let mut plan = plans::launch(spec, candidate, PlanId::from(self.ids.next(now)), now);
-        plan.warnings.extend(self.ceiling_warning(spec, candidate));
+        plan.warnings.push(self.ceiling_warning(spec, candidate));
         Ok(Proposal { wish, plan, ranking, job_version: None })
     }
 
@@ -67,8 +67,10 @@ impl Shared {
         };
         let now = self.now();
         let plan_id = PlanId::from(self.ids.next(now));
-        let mut plan = plans::migrate(&job.spec, id, &held, candidate, Arc::as_ref(&self.network), plan_id, now);
-        plan.warnings.extend(self.ceiling_warning(&job.spec, candidate));
+        let progress = Progress { running_since: job.running_since, last_checkpoint: None };
+        let network = Arc::as_ref(&self.network);
+        let mut plan = plans::migrate(&job.spec, id, &held, progress, candidate, network, plan_id, now);
+        plan.warnings.push(self.ceiling_warning(&job.spec, candidate));
         let version = job.version;
         Ok(Proposal { wish, plan, ranking, job_version: Some(version) })
     }
@@ -84,7 +86,7 @@ impl Shared {
             )));
         }
         let now = self.now();
-        let progress = Progress { running_since: job.started_at, last_checkpoint: None };
+        let progress = Progress { running_since: job.running_since, last_checkpoint: None };
         let held = holdings(record.billing());
         let mut plan = plans::terminate(&job.spec, id, &held, progress, PlanId::from(self.ids.next(now)), now);
         if let Some((operation, _)) = &record.operation {
@@ -207,19 +209,30 @@ impl Shared {
     }
 
     /// What the operator agrees to besides the shown place, in a sentence.
-    fn ceiling_warning(&self, spec: &JobSpec, candidate: &Candidate) -> Option<String> {
+    fn ceiling_warning(&self, spec: &JobSpec, candidate: &Candidate) -> String {
         match spec.buying.max_usd_per_gpu_hour {
-            Some(limit) => Some(format!("where it is sold out, the next place within {limit:.4} is taken")),
-            None => Some(format!(
-                "where it is sold out, the next place up to {} in all is taken: the job sets no limit of its own",
-                self.ceiling(spec, candidate)?
-            )),
+            Some(limit) => format!(
+                "where it is sold out or taken away, the next place within {limit:.4} and {} in all is taken",
+                self.ceiling(spec, candidate)
+            ),
+            None => format!(
+                "where it is sold out or taken away, the next place up to {} in all is taken: the job sets no limit of \
+                 its own",
+                self.ceiling(spec, candidate)
+            ),
         }
     }
 
-    /// The most that all machines together may cost an hour; `None`: the job's own limit is the only one.
-    pub(crate) fn ceiling(&self, spec: &JobSpec, candidate: &Candidate) -> Option<HourlyRate> {
-        spec.buying.max_usd_per_gpu_hour.is_none().then(|| with_headroom(candidate.usd_per_hour, &self.limits))
+    /// The most that all machines together may cost an hour: what the shown machines would cost at the job's own limit a
+    /// GPU, or with the headroom where it sets none. A larger machine within the same limit a GPU is not what was agreed to.
+    pub(crate) fn ceiling(&self, spec: &JobSpec, candidate: &Candidate) -> HourlyRate {
+        if spec.buying.max_usd_per_gpu_hour.is_none() {
+            return with_headroom(candidate.usd_per_hour, &self.limits);
+        }
+        let limits =
+            candidate.nodes.iter().map(|group| Some(node_limit(spec, &group.offer, &self.limits)?.times(group.count)));
+        let most = limits.fold(HourlyRate::ZERO, |sum, one| sum + one.unwrap_or_default());
+        most.max(candidate.usd_per_hour)
     }
 
     /// All that the ledger has of a job.

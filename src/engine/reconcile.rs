@@ -1,12 +1,13 @@
 //! Clouds and ledger compared: what jobs hold is looked at, what carries our mark and has no owner is told.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::boot::reference;
+use super::account::Standing;
+use super::calls::Look;
 use super::driver::event;
 use super::observe;
 use super::report::Reconciliation;
@@ -26,11 +27,16 @@ impl Shared {
             .iter()
             .map(|c| async move { (c.watch.id().clone(), self.call_instances(c.watch.id()).await) });
         let mut report = Reconciliation::default();
+        let mut accounts: BTreeMap<ProviderId, String> = BTreeMap::new();
         let mut listed: Vec<(ProviderId, Instance)> = Vec::new();
         let mut answered: Vec<ProviderId> = Vec::new();
         for (provider, answer) in join_all(asked).await {
             match answer {
                 Ok(instances) => {
+                    // From memory, as a rule. Without it what is listed is known all the same.
+                    if let Ok(account) = self.call_account(&provider).await {
+                        accounts.insert(provider.clone(), account);
+                    }
                     answered.push(provider.clone());
                     listed.extend(instances.into_iter().map(|i| (provider.clone(), i)));
                 }
@@ -51,7 +57,11 @@ impl Shared {
                 Some(token) if by_mark.is_none() => tx.intent(token).await?,
                 _ => None,
             };
-            match by_id.or(by_mark).or(by_token) {
+            let account = accounts.get(&provider);
+            // A mark or an id in another account is a copy, whatever it says.
+            let same_account =
+                |row: &IntentRow| account.is_none() || row.account.is_none() || row.account.as_ref() == account;
+            match by_id.or(by_mark).or(by_token).filter(same_account) {
                 Some(mut row)
                     if matches!(row.state, IntentState::Sent | IntentState::Unproven)
                         && seen.state != InstanceState::Gone =>
@@ -63,6 +73,9 @@ impl Shared {
                         inert(seen.id.as_str()),
                         inert(&seen.location.to_string())
                     );
+                    if row.account.is_none() {
+                        row.account = account.cloned();
+                    }
                     observe::accept(&mut row, seen, now, true);
                     tx.update_intent(&row, was).await?;
                     let data = json!({ "operation": row.operation, "attempt": row.attempt, "node": row.node, "instance": row.instance });
@@ -81,7 +94,7 @@ impl Shared {
                 _ if seen.state == InstanceState::Gone => {}
                 _ => {
                     seen_orphans.push((provider, seen.id.clone()));
-                    self.quarantine(&mut tx, seen, &self.actor, now).await?;
+                    self.quarantine(&mut tx, seen, account.cloned(), &self.actor, now).await?;
                     self.commit(tx, None).await?;
                     report.orphans += 1;
                 }
@@ -112,6 +125,10 @@ impl Shared {
                 continue;
             }
             let target = InstanceRef { id: orphan.seen.id.clone(), location: orphan.seen.location.clone() };
+            let standing = self.standing(&orphan.provider, orphan.account.as_deref(), "describe").await;
+            if self.read_only || !matches!(standing, Standing::Same) {
+                continue;
+            }
             let Ok(found) = self.call_describe(&orphan.provider, std::slice::from_ref(&target)).await else { continue };
             let now = self.now();
             if let Some(found) = found.into_iter().find(|i| i.id == target.id) {
@@ -143,33 +160,28 @@ impl Shared {
         let mut tx = self.ledger.read().await?;
         let open = tx.open_intents().await?;
         drop(tx);
-        let mut wanted: HashMap<ProviderId, Vec<InstanceRef>> = HashMap::new();
-        for intent in open.iter().filter(|i| i.state == IntentState::Accepted) {
-            if let Some(target) = reference(intent) {
-                wanted.entry(intent.offer.provider.clone()).or_default().push(target);
-            }
-        }
-        if wanted.is_empty() {
+        if !open.iter().any(|i| i.state == IntentState::Accepted) {
             return self.judge_all(&open).await;
         }
-        let answers = self.describe_all(wanted).await;
+        let looks = self.describe_all(open.iter()).await;
         let now = self.now();
         let mut jobs: Vec<JobId> = Vec::new();
         let mut tx = self.begin().await?;
         for intent in open.iter().filter(|i| i.state == IntentState::Accepted) {
-            let Some(Ok(list)) = answers.get(&intent.offer.provider) else { continue };
             let Some(mut row) = tx.intent(&intent.token).await? else { continue };
             // What is to be terminated is its driver's to prove; a look must not take that proof from it half-way.
             if row.state != IntentState::Accepted || row.terminate_at.is_some() {
                 continue;
             }
             let noticed = row.notice_at.is_some();
-            match list.iter().find(|s| Some(&s.id) == row.instance.as_ref()) {
-                Some(seen) if observe::is_disputed(&row, &self.owner, seen) => continue,
-                Some(seen) => observe::observe(&mut row, seen.clone(), now),
-                None => {
+            match looks.of(intent) {
+                Look::Seen(seen) if observe::is_disputed(&row, &self.owner, seen) => continue,
+                Look::Seen(seen) => observe::observe(&mut row, seen.clone(), now),
+                // A session that only watches may see less than one that acts: it concludes nothing from that.
+                Look::Absent if !self.read_only => {
                     observe::absent(&mut row, now, &self.limits);
                 }
+                Look::Absent | Look::AbsentSomewhere | Look::NotAsked | Look::Failed(_) => continue,
             }
             tx.update_intent(&row, IntentState::Accepted).await?;
             if let (Some(at), false) = (row.notice_at, noticed)
@@ -191,6 +203,7 @@ impl Shared {
             }
         }
         self.commit(tx, None).await?;
+        self.tell_accounts(&open).await?;
         {
             let mut touched = self.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             touched.extend(jobs);

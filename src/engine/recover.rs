@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::timer;
 use crate::domain::job::Recovery;
 use crate::domain::{EventKind, HourlyRate, JobState, Money, OperationKind, Plan, PlanId};
-use crate::store::{Lease, OperationRow, Phase, StoreError};
+use crate::store::{Lease, OperationRow, OperationState, Phase, StoreError};
 
 impl Shared {
     /// Take up every operation whose driver is gone; gives how many.
@@ -70,7 +70,10 @@ impl Shared {
                 made_at: now,
                 warnings: vec!["the place is chosen once everything that the job held is proved gone".to_owned()],
             };
+            // What an operator agreed to last holds until one agrees to more.
+            let agreed = tx.operations_of(&job.id).await?.into_iter().filter(|o| o.state == OperationState::Done);
             let operation = OperationRow {
+                ceiling: agreed.filter_map(|o| Some((o.created_at, o.ceiling?))).max().map(|(_, ceiling)| ceiling),
                 steps: Vec::new(),
                 waiting_for: "what is left of it to be gone".to_owned(),
                 ..self.operation(&job.id, &plan, &self.actor, Phase::Releasing, now)

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use serde_json::json;
 
+use super::account::Standing;
 use super::boot::reference;
 use super::driver::{Case, Driver, Next, Recall, event, steps};
 use super::launch::Looked;
@@ -78,6 +79,7 @@ impl Driver {
         operation.error = None;
         self.end(&mut tx, &mut operation, OperationState::Done, now).await?;
         if let Some(mut job) = tx.job(&case.job.id).await? {
+            job.running_since = Some(now);
             tx.move_job(&mut job, JobState::Running, None, now).await?;
         }
         let text = "moved; the source is proved gone";
@@ -329,25 +331,44 @@ impl Driver {
         self.intend(case, intent).await?;
         let Some(target) = reference(intent) else { return Ok(Release::Going) };
         let provider = &intent.offer.provider;
-        let seen = match shared.call_describe(provider, std::slice::from_ref(&target)).await {
-            Ok(list) => list.into_iter().find(|i| i.id == target.id),
+        let standing = shared.standing(provider, intent.account.as_deref(), "terminate").await;
+        if let Standing::Other(error) = standing {
+            self.press(case, intent, Some(&error)).await?;
+            return Ok(Release::Refused(error));
+        }
+        let mut going = false;
+        let unseen = match shared.call_describe(provider, std::slice::from_ref(&target)).await {
+            Ok(list) => {
+                let seen = list.into_iter().find(|i| i.id == target.id);
+                if seen.as_ref().is_some_and(|seen| observe::is_disputed(intent, &shared.owner, seen)) {
+                    return self.dispute(case, intent).await;
+                }
+                going = seen.as_ref().is_some_and(|s| s.state == InstanceState::Terminating);
+                match (seen, standing) {
+                    (None, Standing::Unknown(error)) => Some(error),
+                    (seen, _) => {
+                        if self.take_in(case, &intent.token, seen).await? {
+                            return Ok(Release::Closed);
+                        }
+                        None
+                    }
+                }
+            }
+            // It cannot be looked at. What was seen with its own mark before is asked to go all the same: a read that
+            // fails must not keep a machine billing.
+            Err(error) if observe::carried_its_mark(intent, &shared.owner) => Some(error),
             Err(error) => {
                 self.press(case, intent, Some(&error)).await?;
                 return Ok(Release::Refused(error));
             }
         };
-        if let Some(seen) = &seen
-            && observe::is_disputed(intent, &shared.owner, seen)
-        {
-            return self.dispute(case, intent).await;
-        }
-        let going = seen.as_ref().is_some_and(|s| s.state == InstanceState::Terminating);
-        if self.take_in(case, &intent.token, seen).await? {
-            return Ok(Release::Closed);
-        }
         let recall = self.recall(&intent.token);
         let now = shared.now();
         if recall.not_before.is_some_and(|at| now < at) || (going && recall.tries > 0) {
+            if let Some(error) = unseen {
+                self.press(case, intent, Some(&error)).await?;
+                return Ok(Release::Refused(error));
+            }
             self.press(case, intent, None).await?;
             return Ok(match &intent.error {
                 Some(error) if recall.tries > 1 => Release::Refused(error.clone()),
@@ -366,13 +387,17 @@ impl Driver {
                 let again = shared.now() + world(shared.limits.absent_apart);
                 self.set_recall(&intent.token, Recall { tries: 1, not_before: Some(again) });
                 self.set_error(case, intent, None).await?;
+                if let Some(error) = unseen {
+                    self.press(case, intent, Some(&error)).await?;
+                    return Ok(Release::Refused(error));
+                }
                 Ok(if self.take_in(case, &intent.token, None).await? { Release::Closed } else { Release::Going })
             }
             Err(error) => {
                 let wait = reaction::backoff(recall.tries, Some(&error), &shared.limits, shared.ids.fraction());
                 let not_before = Some(shared.now() + world(wait));
                 self.set_recall(&intent.token, Recall { tries: recall.tries.max(1) + 1, not_before });
-                if reaction::on_terminate(error.class) == OnTerminate::Absent {
+                if unseen.is_none() && reaction::on_terminate(error.class) == OnTerminate::Absent {
                     let closed = self.take_in(case, &intent.token, None).await?;
                     return Ok(if closed { Release::Closed } else { Release::Going });
                 }

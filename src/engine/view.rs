@@ -78,6 +78,8 @@ pub struct JobView {
     pub move_saves: Option<Money>,
     /// When it first ran.
     pub started_at: Option<DateTime<Utc>>,
+    /// When what it runs on (or ran on last) began to run: a recovery and a move begin anew.
+    pub running_since: Option<DateTime<Utc>>,
     /// When it was written down.
     pub created_at: DateTime<Utc>,
     /// When it ended.

@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::config::limits::PLACEMENT_START_UP_SECONDS;
+use crate::config::limits::{MIGRATION_SOAK, PLACEMENT_START_UP_SECONDS};
 use crate::domain::text::inert;
 use crate::domain::{
     HourlyRate, InstanceType, JobId, JobSpec, Location, Money, Offer, Plan, PlanId, PlanKind, PlanStep, StepAction,
@@ -97,6 +97,7 @@ pub fn migrate<N: NetworkFacts>(
     spec: &JobSpec,
     job: &JobId,
     from: &[Holding],
+    progress: Progress,
     to: &Candidate,
     network: &N,
     id: PlanId,
@@ -139,6 +140,17 @@ pub fn migrate<N: NetworkFacts>(
     steps.extend(from.iter().map(|h| h.step(StepAction::Terminate, Some(HourlyRate::ZERO))));
     if spec.data.checkpoint_gib <= 0.0 && spec.data.checkpoint_uri.is_none() {
         warnings.push("the job names no checkpoint: at the target it starts from the beginning".to_owned());
+    }
+    warnings.push(loss(spec, from, progress, now));
+    if let Some(dearer) = together(from).filter(|now| to.usd_per_hour > *now).map(|now| to.usd_per_hour - now) {
+        warnings.push(format!("does not pay: the new place costs {dearer} more"));
+    }
+    if spec.run.is_some() {
+        warnings.push(format!(
+            "the source goes once every machine of the target has run for {} s: whether the job's command has gone on \
+             from its checkpoint by then is not seen",
+            MIGRATION_SOAK.as_secs()
+        ));
     }
     if from.iter().any(|h| h.rate.is_none()) {
         warnings.push("what the source costs is not known, so neither is what the move saves".to_owned());

@@ -60,6 +60,11 @@ pub trait Provider: Send + Sync {
     /// Who we are there, and whether what we need works. Never fails as a whole: a check that fails is a finding.
     async fn check(&self) -> Vec<Finding>;
 
+    /// Whose account the calls go to, as one line that stays the same as long as it is the same one: the account's number,
+    /// the subscription, the project; with the address where that is not the provider's own. Kept beside every machine:
+    /// what another account does not have is not gone. Asked often, so it is remembered for minutes.
+    async fn account(&self) -> Result<String>;
+
     /// Everything that is offered, the unavailable included. Regions that fail are told in `failed`, the others count.
     async fn offerings(&self) -> Result<Offerings>;
 
@@ -81,6 +86,15 @@ pub trait Operator: Provider {
 
     /// Stop and release one machine. Accepted is not gone: the engine polls to proof.
     async fn terminate(&self, target: &InstanceRef) -> Result<Termination>;
+}
+
+/// An account with the address that it was asked at, where that is not the provider's own.
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+pub(crate) fn account_at(account: &str, endpoint: Option<&str>) -> String {
+    match endpoint {
+        Some(address) => format!("{account} at {}", address.trim_end_matches('/')),
+        None => account.to_owned(),
+    }
 }
 
 /// A cloud as the engine holds it: `act` is absent in a read-only session.

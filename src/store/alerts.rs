@@ -48,14 +48,14 @@ impl Tx {
         Ok(true)
     }
 
-    /// The trouble with this key is over.
-    pub async fn clear_alert(&mut self, key: &str, now: DateTime<Utc>) -> Result<()> {
-        sqlx::query("UPDATE alerts SET cleared_at = ? WHERE key = ? AND cleared_at IS NULL")
+    /// The trouble with this key is over; whether there was any.
+    pub async fn clear_alert(&mut self, key: &str, now: DateTime<Utc>) -> Result<bool> {
+        let cleared = sqlx::query("UPDATE alerts SET cleared_at = ? WHERE key = ? AND cleared_at IS NULL")
             .bind(micros(now))
             .bind(key)
             .execute(self.connection())
             .await?;
-        Ok(())
+        Ok(cleared.rows_affected() > 0)
     }
 
     /// All trouble with a job is over.

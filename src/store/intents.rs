@@ -71,6 +71,8 @@ pub struct IntentRow {
     pub shape: Arc<Shape>,
     /// At most so much an hour.
     pub max_price: Option<HourlyRate>,
+    /// Whose account it was first sent with; `None` before that, and in rows from before this was kept.
+    pub account: Option<String>,
     /// How far it is.
     pub state: IntentState,
     /// When it was written down.
@@ -164,6 +166,7 @@ fn read(row: &SqliteRow) -> Result<IntentRow> {
         offer: row.json("offer")?,
         shape: Arc::new(row.json("shape")?),
         max_price: row.value::<Option<i64>>("max_price")?.map(HourlyRate::from_micros),
+        account: row.value("account")?,
         state: IntentState::parse(row.value("state")?)?,
         intended_at: row.at("intended_at")?,
         sent_at: row.maybe_at("sent_at")?,
@@ -214,12 +217,13 @@ impl Tx {
     /// Change an intent whose state is still the one that was read: nobody else has decided on it meanwhile.
     pub async fn update_intent(&mut self, intent: &IntentRow, was: IntentState) -> Result<()> {
         let changed = sqlx::query(
-            "UPDATE intents SET state = ?, sent_at = ?, tries = ?, unknown_since = ?, instance = ?, location = ?, \
+            "UPDATE intents SET state = ?, account = ?, sent_at = ?, tries = ?, unknown_since = ?, instance = ?, location = ?, \
              bound_price = ?, accrued = ?, accrued_until = ?, last_state = ?, last_seen = ?, observed_at = ?, \
              absent_since = ?, notice_at = ?, terminate_at = ?, terminate_by = ?, alerted = ?, gone_at = ?, error = ? \
              WHERE token = ? AND state = ?",
         )
         .bind(intent.state.as_str())
+        .bind(intent.account.as_deref())
         .bind(intent.sent_at.map(micros))
         .bind(intent.tries)
         .bind(intent.unknown_since.map(micros))

@@ -33,6 +33,8 @@ pub struct JobRow {
     pub created_at: DateTime<Utc>,
     /// When it first ran.
     pub started_at: Option<DateTime<Utc>>,
+    /// When what it runs on (or ran on last) began to run.
+    pub running_since: Option<DateTime<Utc>>,
     /// When it ended.
     pub ended_at: Option<DateTime<Utc>>,
 }
@@ -60,6 +62,7 @@ fn read(row: &SqliteRow) -> Result<JobRow> {
         restarts: row.count("restarts")?,
         created_at: row.at("created_at")?,
         started_at: row.maybe_at("started_at")?,
+        running_since: row.maybe_at("running_since")?,
         ended_at: row.maybe_at("ended_at")?,
     })
 }
@@ -138,13 +141,14 @@ impl Tx {
     pub async fn update_job(&mut self, job: &mut JobRow) -> Result<()> {
         let changed = sqlx::query(
             "UPDATE jobs SET state = ?, version = version + 1, note = ?, plan = ?, restarts = ?, started_at = ?, \
-             ended_at = ? WHERE id = ? AND version = ?",
+             running_since = ?, ended_at = ? WHERE id = ? AND version = ?",
         )
         .bind(job.state.as_str())
         .bind(job.note.as_deref())
         .bind(job.plan.as_ref().map(PlanId::as_str))
         .bind(job.restarts)
         .bind(job.started_at.map(micros))
+        .bind(job.running_since.map(micros))
         .bind(job.ended_at.map(micros))
         .bind(job.id.as_str())
         .bind(job.version)

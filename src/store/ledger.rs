@@ -11,7 +11,7 @@ use super::crash::{self, CrashPoint, Hold};
 use super::error::{Result, StoreError};
 
 /// Appended to, never changed: a ledger in the field has run a prefix of these.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ledger.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_ledger.sql"), include_str!("migrations/0002_account.sql")];
 /// "gpuD" in the file's header says whose file it is.
 const APPLICATION_ID: i64 = 0x6770_7544;
 /// Files up to this size are checked page by page at each opening (about 10 ms); larger ones by their length only.

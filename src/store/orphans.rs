@@ -13,6 +13,8 @@ use crate::domain::{Instance, InstanceId, ProviderId};
 pub struct OrphanRow {
     /// Its provider.
     pub provider: ProviderId,
+    /// Whose account it was seen in; `None` where that could not be told.
+    pub account: Option<String>,
     /// As last seen.
     pub seen: Instance,
     /// When it was first seen.
@@ -32,6 +34,7 @@ pub struct OrphanRow {
 fn read(row: &SqliteRow) -> Result<OrphanRow> {
     Ok(OrphanRow {
         provider: row.value::<String>("provider")?.into(),
+        account: row.value("account")?,
         seen: row.json("seen")?,
         first_seen_at: row.at("first_seen_at")?,
         last_seen_at: row.at("last_seen_at")?,
@@ -46,10 +49,10 @@ impl Tx {
     /// Write an orphan down, or what is known of it now.
     pub async fn put_orphan(&mut self, orphan: &OrphanRow) -> Result<()> {
         sqlx::query(
-            "INSERT INTO orphans (provider, instance, seen, first_seen_at, last_seen_at, absent_since, terminate_at, terminate_by, gone_at) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, instance) DO UPDATE SET seen = excluded.seen, \
+            "INSERT INTO orphans (provider, instance, seen, first_seen_at, last_seen_at, absent_since, terminate_at, terminate_by, gone_at, account) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, instance) DO UPDATE SET seen = excluded.seen, \
              last_seen_at = excluded.last_seen_at, absent_since = excluded.absent_since, terminate_at = excluded.terminate_at, \
-             terminate_by = excluded.terminate_by, gone_at = excluded.gone_at",
+             terminate_by = excluded.terminate_by, gone_at = excluded.gone_at, account = excluded.account",
         )
         .bind(orphan.provider.as_str())
         .bind(orphan.seen.id.as_str())
@@ -60,6 +63,7 @@ impl Tx {
         .bind(orphan.terminate_at.map(micros))
         .bind(orphan.terminate_by.as_deref())
         .bind(orphan.gone_at.map(micros))
+        .bind(orphan.account.as_deref())
         .execute(self.connection())
         .await?;
         Ok(())

@@ -188,6 +188,7 @@ pub(crate) fn job(n: u32, name: &str, state: JobState, place: &str) -> JobView {
         best_usd_per_hour: live.then(|| usd("17.20")),
         move_saves: (state == JobState::Running).then(|| Money::from_micros(52_250_000)),
         started_at: Some(minutes(60 * 52)),
+        running_since: Some(minutes(60 * 52)),
         created_at: minutes(60 * 53),
         ended_at: (!live).then(|| minutes(30)),
         restarts: n % 3,

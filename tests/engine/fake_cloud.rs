@@ -62,6 +62,7 @@ pub struct Stock {
 
 #[derive(Clone)]
 pub struct Machine {
+    pub account: Option<String>,
     pub instance: Instance,
     pub made_at: DateTime<Utc>,
     pub ends_at: Option<DateTime<Utc>>,
@@ -84,6 +85,8 @@ struct State {
     /// Machines that were made for a mark of which one was alive: what must never be.
     doubles: Vec<Mark>,
     most_alive: usize,
+    /// Whose account the session is in; `None`: it cannot be had.
+    account: Option<String>,
 }
 
 pub struct FakeCloud {
@@ -107,6 +110,13 @@ pub fn shape(instance_type: &str, gpus: u32) -> Arc<Shape> {
 
 pub fn usd(text: &str) -> HourlyRate {
     HourlyRate::parse_usd(text).expect("an amount")
+}
+
+impl State {
+    /// Another account's machines are not seen. A session that cannot say whose it is acts for the same one as before.
+    fn reaches(&self, machine: &Machine) -> bool {
+        self.account.is_none() || machine.account == self.account
+    }
 }
 
 impl FakeCloud {
@@ -135,6 +145,7 @@ impl FakeCloud {
                 fade: TimeDelta::seconds(30),
                 doubles: Vec::new(),
                 most_alive: 0,
+                account: Some("first".to_owned()),
             }),
         })
     }
@@ -144,16 +155,25 @@ impl FakeCloud {
     }
 
     pub fn stock(&self, region: &str, zone: &str, purchase: Purchase, price: &str, capacity: u32) {
+        self.put(region, zone, purchase, ("p5.48xlarge", 8), price, capacity);
+    }
+
+    /// Spot machines of another type, with so many GPUs each.
+    pub fn machine(&self, region: &str, zone: &str, machine: (&str, u32), price: &str, capacity: u32) {
+        self.put(region, zone, Purchase::Spot, machine, price, capacity);
+    }
+
+    fn put(&self, region: &str, zone: &str, purchase: Purchase, (name, gpus): (&str, u32), price: &str, capacity: u32) {
         let key = OfferKey {
             provider: self.id.clone(),
             region: region.into(),
             zone: Some(zone.into()),
-            instance_type: "p5.48xlarge".into(),
+            instance_type: name.into(),
             purchase,
         };
         let mut state = self.lock();
         state.stock.retain(|s| s.key != key);
-        state.stock.push(Stock { key, shape: shape("p5.48xlarge", 8), price: usd(price), binds_at: None, capacity });
+        state.stock.push(Stock { key, shape: shape(name, gpus), price: usd(price), binds_at: None, capacity });
     }
 
     /// It offers nothing there any more.
@@ -181,6 +201,11 @@ impl FakeCloud {
 
     pub fn crash(&self, crash: Arc<Crash>) {
         self.lock().crash = crash;
+    }
+
+    /// From now on the session is logged in there.
+    pub fn log_in(&self, account: Option<&str>) {
+        self.lock().account = account.map(str::to_owned);
     }
 
     pub fn lag(&self, seconds: i64) {
@@ -215,7 +240,9 @@ impl FakeCloud {
         let stock = state.stock.first().expect("some stock").clone();
         state.next += 1;
         let id: InstanceId = format!("i-{}-{:04}", self.id, state.next).into();
+        let account = state.account.clone();
         state.machines.push(Machine {
+            account,
             instance: Instance {
                 id: id.clone(),
                 location: stock.key.location(),
@@ -288,7 +315,7 @@ impl FakeCloud {
         if machine.ends_at.is_some_and(|at| now >= at) {
             return None;
         }
-        if now < machine.made_at + state.lag {
+        if now < machine.made_at + state.lag || !state.reaches(machine) {
             return None;
         }
         instance.state = match (&machine.forced, machine.ends_at) {
@@ -399,7 +426,9 @@ impl FakeCloud {
             preemption_notice: None,
             reason: None,
         };
+        let account = state.account.clone();
         state.machines.push(Machine {
+            account,
             instance: instance.clone(),
             made_at: now,
             ends_at: None,
@@ -422,6 +451,12 @@ impl Provider for FakeCloud {
     }
     async fn check(&self) -> Vec<Finding> {
         Vec::new()
+    }
+    async fn account(&self) -> Result<String> {
+        match self.lock().account.clone() {
+            Some(account) => Ok(account),
+            None => Err(self.error(Call::Describe, ErrorClass::Transient, "NoIdentity")),
+        }
     }
     async fn offerings(&self) -> Result<Offerings> {
         let fault = self.before(Call::Offerings, "", None).await?;
@@ -456,7 +491,7 @@ impl Provider for FakeCloud {
     }
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
         let names: Vec<&str> = ids.iter().map(|i| i.id.as_str()).collect();
-        let fault = self.before(Call::Describe, &names.join(","), None).await?;
+        let fault = self.before(Call::Describe, &names.join(","), names.first().copied()).await?;
         let found = {
             let state = self.lock();
             let wanted = |m: &&Machine| ids.iter().any(|i| i.id == m.instance.id);
@@ -494,7 +529,9 @@ impl Operator for FakeCloud {
         let answer = {
             let mut state = self.lock();
             let fade = state.fade;
-            match state.machines.iter_mut().find(|m| m.instance.id == target.id) {
+            let account = state.account.clone();
+            let ours = |m: &&mut Machine| account.is_none() || m.account == account;
+            match state.machines.iter_mut().filter(ours).find(|m| m.instance.id == target.id) {
                 Some(machine) if machine.ends_at.is_none_or(|at| at > now) => {
                     if !machine.stuck {
                         machine.ends_at.get_or_insert(now + fade);

@@ -100,7 +100,16 @@ fn a_move_lets_go_of_the_source_last() {
     world.current = Some(place("aws/eu-west-1/euw1-az1"));
     let ranking = world.place(&spec, 2);
     let target = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "gcp").expect("the move");
-    let plan = migrate(&spec, &JobId::from("j"), &[source()], target, &world.net, PlanId::from("p"), noon());
+    let plan = migrate(
+        &spec,
+        &JobId::from("j"),
+        &[source()],
+        Progress::default(),
+        target,
+        &world.net,
+        PlanId::from("p"),
+        noon(),
+    );
     assert_eq!(actions(&plan), ["check", "launch", "checkpoint", "transfer", "resume", "verify", "terminate"]);
     assert_eq!(plan.job, Some(JobId::from("j")));
     assert_eq!((plan.usd_per_hour_before, plan.usd_per_hour_after), (Some(rate(120.0)), Some(rate(80.0))));
@@ -142,7 +151,8 @@ fn a_move_says_what_it_does_not_know() {
     let ranking = world.place(&spec, 2);
     let target = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "gcp").expect("the move");
     let from = Holding { rate: None, ..source() };
-    let plan = migrate(&spec, &JobId::from("j"), &[from], target, &world.net, PlanId::from("p"), noon());
+    let plan =
+        migrate(&spec, &JobId::from("j"), &[from], Progress::default(), target, &world.net, PlanId::from("p"), noon());
     assert_eq!(step(&plan, StepAction::Transfer).seconds, None);
     assert_eq!(plan.usd_per_hour_before, None);
     for words in [
@@ -153,8 +163,33 @@ fn a_move_says_what_it_does_not_know() {
         assert!(plan.warnings.iter().any(|w| w.contains(words)), "'{words}' not in {:?}", plan.warnings);
     }
     spec.data.checkpoint_gib = 0.0;
-    let plan = migrate(&spec, &JobId::from("j"), &[source()], target, &world.net, PlanId::from("p"), noon());
+    let plan = migrate(
+        &spec,
+        &JobId::from("j"),
+        &[source()],
+        Progress::default(),
+        target,
+        &world.net,
+        PlanId::from("p"),
+        noon(),
+    );
     assert!(plan.warnings.iter().any(|w| w.contains("starts from the beginning")), "{:?}", plan.warnings);
+}
+
+#[test]
+fn a_move_that_does_not_pay_and_the_work_it_loses_are_said() {
+    let (mut spec, world) = two_clouds();
+    spec.run = Some("python train.py".into());
+    let ranking = world.place(&spec, 2);
+    let target = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "gcp").expect("the move");
+    let cheap = Holding { rate: Some(rate(10.0)), ..source() };
+    let progress = Progress { running_since: Some(noon() - TimeDelta::hours(5)), last_checkpoint: None };
+    let plan = migrate(&spec, &JobId::from("j"), &[cheap], progress, target, &world.net, PlanId::from("p"), noon());
+    for words in
+        ["does not pay: the new place costs $60.00/h more", "loses 5 h 00 min of work ($100.00)", "has run for 120 s"]
+    {
+        assert!(plan.warnings.iter().any(|w| w.contains(words)), "'{words}' not in {:?}", plan.warnings);
+    }
 }
 
 #[test]

@@ -107,7 +107,7 @@ async fn print(app: &App, jobs: &[JobView]) -> Outcome<()> {
             job.usd_per_hour.map_or_else(unknown, |p| Cell::new(dollars(p.micros()))),
             Cell::new(job.usd_spent.to_string()),
             job.best_usd_per_hour.map_or_else(unknown, |p| Cell::new(dollars(p.micros()))),
-            job.started_at.map_or_else(unknown, |at| Cell::new(age(job.ended_at.unwrap_or(now), at))),
+            job.running_since.map_or_else(unknown, |at| Cell::new(age(job.ended_at.unwrap_or(now), at))),
             Cell::new(job.restarts.to_string()),
             job.interruption_risk.map_or_else(unknown, |n| Cell::new(format!("{n:.3}"))),
             Cell::new(job.id.as_str()),

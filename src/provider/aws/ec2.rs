@@ -53,6 +53,8 @@ pub struct Ec2 {
     pub(super) images: Mutex<HashMap<(Region, ImageKind), Arc<Image>>>,
     /// Types that have no accelerator. A type never gets one later, so this is never asked twice.
     pub(super) plain: Mutex<HashSet<String>>,
+    /// The account that the credentials belong to, and when it was asked for.
+    pub(super) caller: Mutex<Option<(DateTime<Utc>, String)>>,
     /// Held by the region that finds out about the plain types, so that the others need not.
     pub(super) first_listing: tokio::sync::Mutex<()>,
 }
@@ -91,6 +93,7 @@ impl Ec2 {
             zones: Mutex::default(),
             images: Mutex::default(),
             plain: Mutex::default(),
+            caller: Mutex::default(),
             first_listing: tokio::sync::Mutex::default(),
         }
     }
@@ -213,6 +216,10 @@ impl Provider for Ec2 {
 
     async fn check(&self) -> Vec<Finding> {
         self.findings().await
+    }
+
+    async fn account(&self) -> Result<String> {
+        self.caller().await
     }
 
     async fn offerings(&self) -> Result<Offerings> {

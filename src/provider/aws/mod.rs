@@ -12,6 +12,7 @@
 //! in one region, for at least a day after it is gone; tags of the launch call are there from the first moment; a
 //! machine can be missing from listings for some seconds after its launch, so one absent read proves nothing.
 
+mod account;
 mod check;
 mod clients;
 mod ec2;

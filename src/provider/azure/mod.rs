@@ -16,7 +16,7 @@ use pages::{List, Pages};
 use super::published::Published;
 use super::{
     Absent, Capabilities, Connected, Finding, InstanceRef, LaunchRequest, Offerings, Operator, Provider, Result,
-    Support, Termination,
+    Support, Termination, account_at,
 };
 use crate::config::azure::AzureSettings;
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
@@ -176,6 +176,10 @@ impl Provider for Azure {
         );
         let setup = format!("in the resource group {}", self.settings.resource_group.as_deref().unwrap_or_default());
         vec![credentials, Finding::launching(&self.capabilities, setup)]
+    }
+
+    async fn account(&self) -> Result<String> {
+        Ok(account_at(&self.subscription.to_ascii_lowercase(), self.settings.endpoint_url.as_deref()))
     }
 
     async fn offerings(&self) -> Result<Offerings> {

@@ -37,7 +37,7 @@ const fn kind(call: Call) -> Option<usize> {
         Call::Offerings => Some(0),
         Call::Instances | Call::Describe | Call::FindByToken => Some(1),
         Call::Launch => Some(2),
-        Call::Check | Call::Terminate => None,
+        Call::Check | Call::Account | Call::Terminate => None,
     }
 }
 

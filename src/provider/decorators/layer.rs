@@ -16,6 +16,8 @@ use crate::provider::{
 pub enum Call {
     /// [`Provider::check`].
     Check,
+    /// [`Provider::account`].
+    Account,
     /// [`Provider::offerings`].
     Offerings,
     /// [`Provider::instances`].
@@ -32,8 +34,9 @@ pub enum Call {
 
 impl Call {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Check,
+        Self::Account,
         Self::Offerings,
         Self::Instances,
         Self::Describe,
@@ -46,6 +49,7 @@ impl Call {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Check => "check",
+            Self::Account => "account",
             Self::Offerings => "offerings",
             Self::Instances => "instances",
             Self::Describe => "describe",
@@ -109,6 +113,10 @@ impl<L: Layer, P: Provider + ?Sized> Provider for Layered<L, P> {
     async fn check(&self) -> Vec<Finding> {
         let send = || -> Sent<'_, Vec<Finding>> { Box::pin(async { Ok(self.inner.check().await) }) };
         self.layer.around(self.id(), Call::Check, send).await.unwrap_or_else(|error| vec![failed_check(&error)])
+    }
+
+    async fn account(&self) -> Result<String> {
+        self.layer.around(self.id(), Call::Account, || self.inner.account()).await
     }
 
     async fn offerings(&self) -> Result<Offerings> {

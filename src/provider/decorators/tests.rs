@@ -91,6 +91,9 @@ impl Provider for Scripted {
         let _ = self.act().await;
         Vec::new()
     }
+    async fn account(&self) -> Result<String> {
+        self.act().await.map(|()| "one".to_owned())
+    }
     async fn offerings(&self) -> Result<Offerings> {
         self.act().await.map(|()| Offerings { complete: true, ..Offerings::default() })
     }

@@ -27,6 +27,7 @@ impl Deadlines {
     pub const fn of(call: Call) -> Duration {
         match call {
             Call::Check => limits::CHECK_DEADLINE,
+            Call::Account => limits::ACCOUNT_DEADLINE,
             Call::Offerings => limits::OFFERINGS_DEADLINE,
             Call::Instances => limits::INSTANCES_DEADLINE,
             Call::Describe => limits::DESCRIBE_DEADLINE,

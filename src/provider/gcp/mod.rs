@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use super::published::Published;
 use super::{
     Absent, Capabilities, Connected, Finding, InstanceRef, LaunchRequest, Offerings, Operator, Provider, Result,
-    Support, Termination,
+    Support, Termination, account_at,
 };
 use crate::config::gcp::GcpSettings;
 use crate::domain::{Clock, Instance, Mark, ProviderId, Region};
@@ -183,6 +183,10 @@ impl Provider for Gcp {
         );
         let setup = format!("from {}", self.settings.image.as_deref().unwrap_or_default());
         vec![credentials, Finding::launching(&self.capabilities, setup)]
+    }
+
+    async fn account(&self) -> Result<String> {
+        Ok(account_at(&self.project, self.settings.endpoint_url.as_deref()))
     }
 
     async fn offerings(&self) -> Result<Offerings> {

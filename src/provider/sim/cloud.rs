@@ -288,6 +288,11 @@ impl Provider for SimCloud {
         vec![ok("credentials", "simulated: none needed".to_owned()), world]
     }
 
+    async fn account(&self) -> Result<String> {
+        // The seed alone does not change: a world that is reset is another one, and its ledger is, too.
+        Ok(format!("simulated, seed {}", self.world.seed))
+    }
+
     async fn offerings(&self) -> Result<Offerings> {
         let fault = self.enter(Call::Offerings, None).await?;
         if let Some(Fault::LoseAnswer | Fault::Late(_)) = fault {

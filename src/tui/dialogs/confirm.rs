@@ -295,7 +295,7 @@ fn of_job(view: &View, job: &JobView, kind: PlanKind, columns: u16) -> Vec<Line>
     for text in wrap(&lost, columns) {
         lines.push(vec![(text.into(), Role::Waiting)]);
     }
-    if let Some(started) = job.started_at {
+    if let Some(started) = job.running_since {
         let spent =
             if job.usd_spent > Money::ZERO { format!(", {} spent so far", job.usd_spent) } else { String::new() };
         lines.push(vec![(format!("  Started {} ago{spent}.", age(now, started)).into(), Role::Text)]);

@@ -219,6 +219,9 @@ fn of_job(view: &View, job: &JobView, columns: u16) -> Vec<Line> {
         Role::Text,
         columns,
     ));
+    if let Some(since) = job.running_since.filter(|since| Some(*since) != job.started_at) {
+        lines.extend(field("Last started", &view.times.full(now, since), Role::Text, columns));
+    }
     if let Some(ended) = job.ended_at {
         lines.extend(field("Ended", &view.times.full(now, ended), Role::Text, columns));
     }

@@ -206,7 +206,7 @@ static COLUMNS: &[Column<JobRow>] = &[
         right: true,
         whole: true,
         cell: |r, c| vec![up(r, c.now)],
-        key: Some(|r| r.started_at.map_or(SortKey::Missing, |t| SortKey::Integer(-t.timestamp()))),
+        key: Some(|r| r.running_since.map_or(SortKey::Missing, |t| SortKey::Integer(-t.timestamp()))),
     },
     Column {
         name: "now",
@@ -270,7 +270,9 @@ pub(crate) fn risk(job: &JobView) -> Part<'static> {
 }
 
 fn up(job: &JobView, now: DateTime<Utc>) -> Part<'static> {
-    match job.started_at {
+    // One that is down is not up, however long ago it first ran.
+    let down = matches!(job.state, JobState::Preempted | JobState::Placing | JobState::Starting);
+    match job.running_since.filter(|_| !down) {
         Some(at) => (age(job.ended_at.unwrap_or(now), at).into(), Role::Muted),
         None => ("–".into(), Role::Muted),
     }
