@@ -23,6 +23,7 @@ use gpudeck::domain::{
 };
 use gpudeck::engine::{Engine, EngineError, EventFilter, Mode, Options, Wish};
 use gpudeck::provider::Connected;
+use gpudeck::store::{Ledger, OpenOptions};
 
 fn zone(view: &gpudeck::engine::JobView) -> &str {
     view.zone.as_ref().map_or("", |z| z.as_str())
@@ -1209,6 +1210,101 @@ async fn a6_reads_that_fail_do_not_keep_a_machine_billing() {
     assert_eq!(engine.job("a6").await.unwrap().state, JobState::Stopping, "a machine that nobody has seen go counts");
     bench.aws.heal();
     assert_eq!(settle(&engine, &operation).await.state, JobState::Terminated);
+}
+
+/// Nobody else can write the ledger until what this gives is called.
+fn hold(path: std::path::PathBuf) -> impl FnOnce() {
+    let (held, is_held) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let ledger =
+                Ledger::open(OpenOptions { path, new_owner: "none".into(), crash: None }).await.expect("opens");
+            let tx = ledger.begin().await.expect("nobody else writes");
+            held.send(()).expect("somebody waits");
+            let _ = released.recv();
+            drop(tx);
+            ledger.close().await;
+        });
+    });
+    is_held.recv().expect("it is held");
+    move || {
+        drop(release);
+        thread.join().expect("no panic");
+    }
+}
+
+/// The ledger cannot be written when an operator wants a job gone: its machines are asked to end all the same, the wish
+/// is kept beside the ledger, and goes on to proof by itself once it can be written.
+#[tokio::test(start_paused = true)]
+async fn f20_f21_a_terminate_does_not_wait_for_the_ledger() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("f20", 2)).await;
+    let proposal = engine.propose(Wish::Terminate { job: job.id.clone() }).await.unwrap();
+    let launch = engine.propose(Wish::Launch { spec: Box::new(spec("other", 1)), candidate: 0 }).await.unwrap();
+    let held = hold(bench.ledger_path());
+    let refused = engine.execute(launch, actor("ann")).await.unwrap_err();
+    assert!(matches!(refused, EngineError::Ledger { .. }), "a launch is refused before anything is sent: {refused}");
+    let told = engine.execute(proposal, actor("bob")).await.unwrap_err().to_string();
+    assert!(told.contains("2 of 2 machines were asked to end") && told.contains(".emergency"), "{told}");
+    after(60).await;
+    assert!(bench.alive().is_empty(), "{told}");
+    let note = bench.home.path().join("state").join("ledger.db.emergency");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&note).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    held();
+    assert_eq!(engine.job("f20").await.unwrap().state, JobState::Running, "nothing of it is written yet");
+    engine.resume().await.unwrap();
+    let view = until(&engine, &job.id, |j| j.state.is_final()).await;
+    assert_eq!(view.state, JobState::Terminated);
+    assert!(!note.exists());
+    let asked =
+        engine.events(&EventFilter { kind: Some(EventKind::TerminateRequested), ..EventFilter::default() }).await;
+    assert!(asked.unwrap().iter().all(|e| e.actor.user == "bob"), "in the name of who asked");
+    bench.check(&engine, "f20").await;
+}
+
+/// A line of the emergency file that was cut short, or that names a job of another ledger, holds up nothing.
+#[tokio::test(start_paused = true)]
+async fn f20_a_torn_emergency_file_holds_up_nothing() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let job = running(&engine, spec("f20", 1)).await;
+    let note = bench.home.path().join("state").join("ledger.db.emergency");
+    let line = |id: &str| {
+        format!(
+            r#"{{"at":"2026-12-01T00:00:00Z","actor":{{"user":"bob","via":"cli","host":"h"}},"job":"{id}","machines":[]}}"#
+        )
+    };
+    let text = format!("\n{}\n\n{}\n\n{{\"at\":\"2026-12-0", line("0193aaaa-none"), line(job.id.as_str()));
+    std::fs::write(&note, text).unwrap();
+    engine.resume().await.unwrap();
+    assert_eq!(until(&engine, &job.id, |j| j.state.is_final()).await.state, JobState::Terminated);
+    assert!(!note.exists() && bench.alive().is_empty());
+}
+
+/// The process that ends an orphan dies half-way: a live engine goes on with it.
+#[tokio::test(start_paused = true)]
+async fn op41_an_orphans_end_is_gone_on_with() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let owner = engine.owner().to_owned();
+    let mark = gpudeck::domain::Mark { owner, job: "j".into(), operation: "o".into(), attempt: 1, node: 0 };
+    let id = bench.aws.plant(Some(mark), None);
+    assert_eq!(engine.orphans().await.unwrap().len(), 1);
+    bench.aws.rule(Call::Terminate, 1, Fault::Hang);
+    let aws = "aws".into();
+    let dies = engine.terminate_orphan(&aws, &id, actor("bob"));
+    assert!(tokio::time::timeout(Duration::from_secs(10), dies).await.is_err());
+    drop(engine);
+    assert_eq!(bench.alive().len(), 1);
+    let engine = bench.open(Mode::Live, 2).await;
+    after(300).await;
+    assert!(bench.alive().is_empty(), "asked again");
+    assert_eq!(engine.orphans().await.unwrap(), [], "and proved gone");
+    assert!(engine.state().borrow().alerts.is_empty(), "{:?}", engine.state().borrow().alerts);
 }
 
 /// A region that does not answer hides no machine of another.

@@ -23,14 +23,26 @@ impl Shared {
         proposal: Proposal,
         actor: Actor,
     ) -> Result<(JobId, OperationId), EngineError> {
+        self.execute_with(proposal, actor, true).await
+    }
+
+    /// With `emergency` a terminate is carried out even where it cannot be written down.
+    pub(crate) async fn execute_with(
+        self: &Arc<Self>,
+        proposal: Proposal,
+        actor: Actor,
+        emergency: bool,
+    ) -> Result<(JobId, OperationId), EngineError> {
         if self.read_only {
             return Err(EngineError::Refused {
                 reason: "this session is read-only; start gpudeck without --read-only".to_owned(),
             });
         }
         // The same confirmed plan twice (a key pressed twice, a client that repeats itself) is one operation.
-        if let Some(done) = self.already(&proposal.plan).await.map_err(|e| self.ledger_error(e))? {
-            return Ok(done);
+        match self.already(&proposal.plan).await {
+            Ok(Some(done)) => return Ok(done),
+            Ok(None) => {}
+            Err(error) => return Err(self.ledger_error(error)),
         }
         let (job, lease) = match &proposal.wish {
             Wish::Launch { spec, candidate } => {
@@ -42,7 +54,13 @@ impl Shared {
                 let chosen = self.confirmed(&spec, &proposal, 0)?;
                 self.execute_migrate(job, &proposal, &chosen, to.as_ref(), &actor).await
             }
-            Wish::Terminate { job } => self.execute_terminate(job, &proposal, &actor).await,
+            Wish::Terminate { job } => match self.execute_terminate(job, &proposal, &actor).await {
+                // An end is the one thing that is not refused for want of the ledger.
+                Err(cause) if emergency && cause.is_outage() => {
+                    return Err(self.end_unwritten(job, &actor, &cause).await);
+                }
+                done => done,
+            },
         }
         .map_err(|e| self.ledger_error(e))?;
         let operation = lease.operation.clone();

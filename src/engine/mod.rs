@@ -29,6 +29,7 @@ mod boot;
 mod calls;
 mod choose;
 mod driver;
+mod emergency;
 mod execute;
 mod feed;
 mod ids;
@@ -220,6 +221,7 @@ impl Engine {
             touched: Mutex::default(),
             written,
             wakes: Mutex::default(),
+            orphans_ending: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });

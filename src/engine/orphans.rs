@@ -1,5 +1,8 @@
 //! Machines under our mark that no job owns: found, told, and terminated only by an operator's word.
 
+use std::collections::HashSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
 use serde_json::json;
 
 use super::EngineError;
@@ -32,12 +35,50 @@ impl Shared {
             return Err(EngineError::Refused { reason: format!("this session may only watch {provider}") });
         }
         let fail = |e: StoreError| self.ledger_error(e);
-        let Some(mut orphan) = self.claim(provider, id, &actor).await.map_err(fail)? else {
+        let Some(orphan) = self.claim(provider, id, &actor).await.map_err(fail)? else {
             return Err(EngineError::NotFound(format!(
                 "{provider} {} is not a known orphan; `gpudeck orphans` lists them",
                 inert(id.as_str())
             )));
         };
+        let key = (provider.clone(), id.clone());
+        self.ending().insert(key.clone());
+        let ended = self.see_gone(orphan, &actor).await;
+        self.ending().remove(&key);
+        ended
+    }
+
+    /// Orphans whose end this process is seeing to.
+    fn ending(&self) -> MutexGuard<'_, HashSet<(ProviderId, InstanceId)>> {
+        self.orphans_ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Go on with an orphan that is to go, where nobody in this process does. Another one may: a terminate that is sent
+    /// twice does no harm, one that is never sent does.
+    pub(crate) fn resume_orphan(self: &Arc<Self>, orphan: OrphanRow) {
+        let key = (orphan.provider.clone(), orphan.seen.id.clone());
+        if !self.acts(&orphan.provider) || !self.ending().insert(key.clone()) {
+            return;
+        }
+        let shared = self.clone();
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                ended = shared.see_gone(orphan, &shared.actor) => {
+                    if let Err(error) = ended {
+                        tracing::warn!(%error, "an orphan's end is not proved yet; it is tried again");
+                    }
+                }
+                () = stop.cancelled() => {}
+            }
+            shared.ending().remove(&key);
+        });
+    }
+
+    /// Ask until it is proved gone.
+    async fn see_gone(&self, mut orphan: OrphanRow, actor: &Actor) -> Result<(), EngineError> {
+        let fail = |e: StoreError| self.ledger_error(e);
+        let (provider, id) = (&orphan.provider.clone(), &orphan.seen.id.clone());
         let target = InstanceRef { id: id.clone(), location: orphan.seen.location.clone() };
         let (mut tries, mut call_at) = (0_u32, self.now());
         loop {
@@ -70,7 +111,7 @@ impl Shared {
             }
             let absent = orphan.absent_since.is_some_and(|first| now - first >= world(self.limits.absent_apart));
             if orphan.seen.state == InstanceState::Gone || absent {
-                return self.close_orphan(orphan, &actor).await.map_err(fail);
+                return self.close_orphan(orphan, actor).await.map_err(fail);
             }
             if now >= call_at && !(orphan.seen.state == InstanceState::Terminating && tries > 0) {
                 tries += 1;

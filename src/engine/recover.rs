@@ -18,10 +18,15 @@ impl Shared {
         if self.read_only {
             return Ok(0);
         }
+        self.make_up().await;
         let mut tx = self.ledger.read().await?;
         let now = self.now();
         let open = tx.open_operations().await?;
+        let orphans = tx.orphans().await?;
         drop(tx);
+        for orphan in orphans.into_iter().filter(|o| o.terminate_at.is_some()) {
+            self.resume_orphan(orphan);
+        }
         let mut resumed = 0;
         for operation in open {
             if operation.lease_holder.is_some() && operation.lease_until.is_some_and(|until| until > now) {

@@ -328,7 +328,11 @@ impl Driver {
     /// Read the target again; make sure that it is still ours; ask for its end; see that it came.
     async fn remove_machine(&self, case: &Case, intent: &IntentRow) -> Result<Release, StoreError> {
         let shared = &self.shared;
-        self.intend(case, intent).await?;
+        match self.intend(case, intent).await {
+            // The operation that an operator asked for is in the ledger: that is intent enough while nothing can be written.
+            Err(error) if error.is_outage() && case.operation.kind == OperationKind::Terminate => {}
+            done => done?,
+        }
         let Some(target) = reference(intent) else { return Ok(Release::Going) };
         let provider = &intent.offer.provider;
         let standing = shared.standing(provider, intent.account.as_deref(), "terminate").await;
@@ -346,12 +350,13 @@ impl Driver {
                 going = seen.as_ref().is_some_and(|s| s.state == InstanceState::Terminating);
                 match (seen, standing) {
                     (None, Standing::Unknown(error)) => Some(error),
-                    (seen, _) => {
-                        if self.take_in(case, &intent.token, seen).await? {
-                            return Ok(Release::Closed);
-                        }
-                        None
-                    }
+                    (seen, _) => match self.take_in(case, &intent.token, seen).await {
+                        Ok(true) => return Ok(Release::Closed),
+                        Ok(false) => None,
+                        // It cannot be written down now; it can be asked to go all the same.
+                        Err(error) if error.is_outage() => None,
+                        Err(error) => return Err(error),
+                    },
                 }
             }
             // It cannot be looked at. What was seen with its own mark before is asked to go all the same: a read that

@@ -1,6 +1,6 @@
 //! What all parts of a running engine share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::publish::Told;
 use super::timer;
 use super::view::State;
 use crate::config::limits::EngineLimits;
-use crate::domain::{Actor, Clock, JobId, OperationId, ProviderId};
+use crate::domain::{Actor, Clock, InstanceId, JobId, OperationId, ProviderId};
 use crate::network::Network;
 use crate::provider::{Absent, Connected};
 use crate::store::{Ledger, NewEvent, StoreError, Tx};
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) written: watch::Sender<u64>,
     /// Wakes the driver of an operation.
     pub(crate) wakes: Mutex<HashMap<OperationId, Arc<Notify>>>,
+    /// Orphans whose end this process is seeing to.
+    pub(crate) orphans_ending: Mutex<HashSet<(ProviderId, InstanceId)>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }

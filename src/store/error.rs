@@ -48,6 +48,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether nothing can be written just now, whatever it would be; not a decision of somebody else's.
+    pub const fn is_outage(&self) -> bool {
+        !matches!(self, Self::Conflict(_) | Self::Illegal(_) | Self::Newer { .. })
+    }
+
     /// Classed by SQLite's primary result code.
     pub(crate) fn from_sqlx(error: &sqlx::Error) -> Self {
         let text = error.to_string();
