@@ -748,6 +748,48 @@ async fn op9_watching_never_asks_for_a_change() {
 }
 
 #[tokio::test]
+async fn f18_the_account_is_remembered_for_minutes_and_outlives_a_hiccup() {
+    let fake = Fake::start(&[EAST]).await;
+    let (settings, _dir) = settings(&fake.url, &[EAST]);
+    let clock = Arc::new(ManualClock::at(now()));
+    let options = Options { clock: clock.clone(), ..Options::default() };
+    let ec2 = connect_with(&settings, options).expect("it connects");
+    let told = format!("123456789012 at {}", fake.url);
+    for _ in 0..3 {
+        assert_eq!(ec2.account().await.unwrap(), told);
+    }
+    assert_eq!(fake.calls("GetCallerIdentity").len(), 1);
+    let refuse = |status, code| Fault::refuse(status, code, "no");
+    clock.advance(chrono::TimeDelta::minutes(6));
+    fake.fail("GetCallerIdentity", None, 1, refuse(503, "ServiceUnavailable"));
+    assert_eq!(ec2.account().await.unwrap(), told, "the last word holds for a while");
+    clock.advance(chrono::TimeDelta::minutes(10));
+    fake.fail("GetCallerIdentity", None, 1, refuse(503, "ServiceUnavailable"));
+    assert_eq!(ec2.account().await.unwrap_err().class, ErrorClass::Transient, "not for ever");
+    fake.fail("GetCallerIdentity", None, 1, refuse(403, "ExpiredToken"));
+    assert_eq!(ec2.account().await.unwrap_err().class, ErrorClass::Auth);
+    assert_eq!(ec2.account().await.unwrap(), told);
+}
+
+#[tokio::test]
+async fn f18_an_endpoint_without_identities_is_one_account() {
+    let (fake, ec2, _dir) = one_region().await;
+    fake.fail("GetCallerIdentity", None, 1, Fault::refuse(400, "InvalidAction", "not valid here"));
+    assert_eq!(ec2.account().await.unwrap(), format!("the only account at {}", fake.url));
+}
+
+/// An endpoint, or who sits in front of it, sends and sends: the answer is cut off, memory is not filled.
+#[tokio::test]
+async fn an_answer_without_an_end_is_cut_off() {
+    let (fake, ec2, _dir) = one_region().await;
+    fake.fail("DescribeInstances", None, 1, Fault::Endless);
+    let began = std::time::Instant::now();
+    let refused = ec2.describe(&[InstanceRef { id: "i-1".into(), location: on_demand("t").offer.location() }]).await;
+    assert_eq!(refused.unwrap_err().class, ErrorClass::Transient);
+    assert!(began.elapsed() < Duration::from_secs(15), "by its size, not by the deadline");
+}
+
+#[tokio::test]
 async fn the_check_tells_account_endpoint_and_regions_and_a_wrong_clock() {
     let (fake, ec2, _dir) = one_region().await;
     let found = ec2.check().await;

@@ -112,6 +112,24 @@ async fn machines_under_our_mark_are_read() {
     assert_eq!(machines[0].mark.as_ref().unwrap().node, 1);
 }
 
+/// A list that lacks a zone, or a machine that nothing can name, would make machines look gone that bill on.
+#[tokio::test]
+async fn d7_a_list_that_is_not_whole_is_no_list() {
+    let nothing = |_: Option<String>| StatusCode::NOT_FOUND.into_response();
+    let unreached = json!({"items": {
+        "zones/us-central1-a": {"instances": []},
+        "zones/us-central1-b": {"warning": {"code": "NO_RESULTS_ON_PAGE"}},
+        "zones/europe-west4-b": {"warning": {"code": "UNREACHABLE", "message": "…"}}}});
+    let error = adapter(nothing, unreached).await.instances("me").await.unwrap_err();
+    assert_eq!((error.class, &*error.code), (ErrorClass::Transient, "UNREACHABLE"));
+    assert!(error.message.contains("europe-west4-b"), "{error}");
+    let nameless = json!({"items": {"zones/us-central1-a": {"instances": [{"status": "RUNNING"}]}}});
+    let error = adapter(nothing, nameless).await.instances("me").await.unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unknown);
+    let empty = json!({"items": {"zones/us-central1-b": {"warning": {"code": "NO_RESULTS_ON_PAGE"}}}});
+    assert_eq!(adapter(nothing, empty).await.instances("me").await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn errors_are_classed_and_the_call_is_not_repeated() {
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -282,6 +282,10 @@ pub const TREND_MIN: Duration = Duration::from_hours(1);
 /// snapshot counts all blocks: with a thousand scattered changes among 100,000 offers the sum is least at about 32.
 pub const SNAPSHOT_BLOCK: usize = 32;
 
+/// Machines looked at at once where a provider tells of one at a time: a gang of a hundred within
+/// [`DESCRIBE_DEADLINE`], and far below what an account may ask.
+pub const LOOKS_AT_ONCE: usize = 8;
+
 // ── Provider calls (real time) ───────────────────────────────────────────────────────────────────────────────────
 
 /// A whole listing of offers, retries included. Below [`POLL_INTERVAL`], so that polls never pile up; seventeen
@@ -301,9 +305,9 @@ pub const DESCRIBE_DEADLINE: Duration = Duration::from_secs(15);
 /// A look-up by token. As long as a listing: that is what it is on clouds without tokens.
 pub const FIND_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A launch until it is accepted. Providers answer within seconds, Azure and GCP at worst within half a minute; past a
-/// minute the outcome is unknown and is looked up.
-pub const LAUNCH_DEADLINE: Duration = Duration::from_mins(1);
+/// A launch until it is accepted. Providers answer within seconds, Azure and GCP at worst within half a minute; past
+/// that the outcome is unknown and is looked up. Below [`EngineLimits::call_deadline`], the fence behind it.
+pub const LAUNCH_DEADLINE: Duration = Duration::from_secs(35);
 
 /// A terminate until it is accepted. It may wait for its place in the rate limit first.
 pub const TERMINATE_DEADLINE: Duration = Duration::from_secs(30);
@@ -454,7 +458,9 @@ pub const AWS_CONNECT: Duration = Duration::from_secs(5);
 pub const AWS_CALL: Duration = Duration::from_secs(20);
 /// Longest time for all that one region is asked for its offers (about ten calls on the first poll, five later), so
 /// that a region that answers by drops cannot hold up the others.
-pub const AWS_REGION: Duration = Duration::from_secs(45);
+pub const AWS_REGION: Duration = REGION_DEADLINE;
+/// Longest answer that is read. The largest that EC2 gives, a page of instance types, has about a megabyte.
+pub const AWS_BODY_BYTES: usize = 32 << 20;
 /// Regions asked at once. EC2 limits calls by region, so this bounds only our own sockets and memory.
 pub const AWS_REGIONS_AT_ONCE: usize = 8;
 /// How long a region waits for another one to find out which of the many hundred types have no accelerator, before it

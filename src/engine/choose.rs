@@ -443,7 +443,7 @@ impl Driver {
             let from = holdings(case.earlier());
             let progress = Progress { running_since: case.job.running_since, last_checkpoint: None };
             let network = Arc::as_ref(&self.shared.network);
-            plans::migrate(&case.job.spec, &case.job.id, &from, progress, candidate, network, id, now)
+            plans::migrate(&case.job.spec, &case.job.id, (&from, progress), candidate, network, id, now)
         } else {
             plans::launch(&case.job.spec, candidate, id, now)
         };

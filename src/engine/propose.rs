@@ -69,7 +69,7 @@ impl Shared {
         let plan_id = PlanId::from(self.ids.next(now));
         let progress = Progress { running_since: job.running_since, last_checkpoint: None };
         let network = Arc::as_ref(&self.network);
-        let mut plan = plans::migrate(&job.spec, id, &held, progress, candidate, network, plan_id, now);
+        let mut plan = plans::migrate(&job.spec, id, (&held, progress), candidate, network, plan_id, now);
         plan.warnings.push(self.ceiling_warning(&job.spec, candidate));
         let version = job.version;
         Ok(Proposal { wish, plan, ranking, job_version: Some(version) })

@@ -92,17 +92,17 @@ pub fn launch(spec: &JobSpec, candidate: &Candidate, id: PlanId, now: DateTime<U
 }
 
 /// Move a running job: check and launch the target, write a checkpoint, move it and the input, resume, verify; only
-/// then let go of the source. Until then both are paid for; the plan's `usd_once` holds that and the egress.
+/// then let go of the source (what it holds, and how far it has come). Until then both are paid for; the plan's `usd_once` holds that and the egress.
 pub fn migrate<N: NetworkFacts>(
     spec: &JobSpec,
     job: &JobId,
-    from: &[Holding],
-    progress: Progress,
+    source: (&[Holding], Progress),
     to: &Candidate,
     network: &N,
     id: PlanId,
     now: DateTime<Utc>,
 ) -> Plan {
+    let (from, progress) = source;
     let mut warnings = to.caveats.clone();
     let mut steps: Vec<PlanStep> = to.nodes.iter().map(|g| of_group(g, StepAction::Check, None)).collect();
     steps.extend(to.nodes.iter().map(launch_step));

@@ -103,8 +103,7 @@ fn a_move_lets_go_of_the_source_last() {
     let plan = migrate(
         &spec,
         &JobId::from("j"),
-        &[source()],
-        Progress::default(),
+        (&[source()], Progress::default()),
         target,
         &world.net,
         PlanId::from("p"),
@@ -151,8 +150,15 @@ fn a_move_says_what_it_does_not_know() {
     let ranking = world.place(&spec, 2);
     let target = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "gcp").expect("the move");
     let from = Holding { rate: None, ..source() };
-    let plan =
-        migrate(&spec, &JobId::from("j"), &[from], Progress::default(), target, &world.net, PlanId::from("p"), noon());
+    let plan = migrate(
+        &spec,
+        &JobId::from("j"),
+        (&[from], Progress::default()),
+        target,
+        &world.net,
+        PlanId::from("p"),
+        noon(),
+    );
     assert_eq!(step(&plan, StepAction::Transfer).seconds, None);
     assert_eq!(plan.usd_per_hour_before, None);
     for words in [
@@ -166,8 +172,7 @@ fn a_move_says_what_it_does_not_know() {
     let plan = migrate(
         &spec,
         &JobId::from("j"),
-        &[source()],
-        Progress::default(),
+        (&[source()], Progress::default()),
         target,
         &world.net,
         PlanId::from("p"),
@@ -184,7 +189,7 @@ fn a_move_that_does_not_pay_and_the_work_it_loses_are_said() {
     let target = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "gcp").expect("the move");
     let cheap = Holding { rate: Some(rate(10.0)), ..source() };
     let progress = Progress { running_since: Some(noon() - TimeDelta::hours(5)), last_checkpoint: None };
-    let plan = migrate(&spec, &JobId::from("j"), &[cheap], progress, target, &world.net, PlanId::from("p"), noon());
+    let plan = migrate(&spec, &JobId::from("j"), (&[cheap], progress), target, &world.net, PlanId::from("p"), noon());
     for words in
         ["does not pay: the new place costs $60.00/h more", "loses 5 h 00 min of work ($100.00)", "has run for 120 s"]
     {

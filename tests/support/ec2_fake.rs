@@ -37,6 +37,8 @@ pub(crate) enum Fault {
     Garbage,
     /// Never answered.
     Hang,
+    /// Answered without end.
+    Endless,
 }
 
 impl Fault {
@@ -208,6 +210,12 @@ async fn answer(
         let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
         world.seen.push(Seen { action: action.clone(), region: region.clone(), params: params.clone() });
         let fault = world.fault(&action, &region);
+        if let Some(Fault::Refuse { status, code, message, .. }) = &fault
+            && action == "GetCallerIdentity"
+            && code != "InvalidAction"
+        {
+            return wire::sts_error(*status, code, message);
+        }
         if let Some(Fault::Refuse { status, code, message, retry_after }) = &fault {
             return wire::error(*status, code, message, retry_after.as_deref());
         }
@@ -223,6 +231,10 @@ async fn answer(
         }
         (Some(Fault::Truncated), Some(Ok(body))) => {
             wire::raw(StatusCode::OK, body.chars().take(body.len() / 2).collect())
+        }
+        (Some(Fault::Endless), _) => {
+            let piece = || Ok::<_, std::convert::Infallible>(vec![b'<'; 1 << 16]);
+            Response::new(Body::from_stream(futures_util::stream::repeat_with(piece)))
         }
         (Some(Fault::Garbage), _) => wire::raw(StatusCode::OK, "<html>a proxy's login page</html>".into()),
         (Some(Fault::Hang), _) | (_, None) => {

@@ -43,6 +43,16 @@ pub(crate) fn error(status: u16, code: &str, message: &str, retry_after: Option<
     response
 }
 
+/// An error as the security token service writes it.
+pub(crate) fn sts_error(status: u16, code: &str, message: &str) -> Response<Body> {
+    let body = format!(
+        "<ErrorResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><Error><Type>Sender</Type><Code>{}</Code><Message>{}</Message></Error><RequestId>{REQUEST_ID}</RequestId></ErrorResponse>",
+        xml(code),
+        xml(message)
+    );
+    raw(StatusCode::from_u16(status).expect("a status"), body)
+}
+
 fn envelope(action: &str, inner: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{action}Response xmlns=\"{NAMESPACE}\"><requestId>{REQUEST_ID}</requestId>{inner}</{action}Response>"

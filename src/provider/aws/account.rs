@@ -34,11 +34,15 @@ impl Ec2 {
                 None => return Err(site.error(ErrorClass::Unknown, "the answer names no account")),
             },
             Err(error) => {
+                // It does not know the question, in whatever words it says so.
+                let status = error.raw_response().map(|r| r.status().as_u16());
+                let no_such_service = status.is_some_and(|s| matches!(s, 400 | 404 | 405 | 501));
                 let error = site.sdk(&error);
                 match (error.class, endpoint) {
-                    (ErrorClass::Invalid | ErrorClass::NotFound | ErrorClass::Unknown, Some(_)) => {
-                        account_at("the only account", endpoint)
-                    }
+                    (
+                        ErrorClass::Invalid | ErrorClass::NotFound | ErrorClass::Unknown | ErrorClass::Transient,
+                        Some(_),
+                    ) if no_such_service => account_at("the only account", endpoint),
                     (ErrorClass::Transient | ErrorClass::Throttled, _) => {
                         return within(AWS_ACCOUNT_LAST_RESORT).map(|(_, account)| account.clone()).ok_or(error);
                     }

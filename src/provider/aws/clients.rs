@@ -16,10 +16,17 @@ use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::web_identity_token::WebIdentityTokenCredentialsProvider;
-use aws_sdk_ec2::config::{BehaviorVersion, IdentityCache, Region as SdkRegion, SharedCredentialsProvider};
+use aws_sdk_ec2::config::interceptors::BeforeDeserializationInterceptorContextMut;
+use aws_sdk_ec2::config::{
+    BehaviorVersion, ConfigBag, IdentityCache, Intercept, Region as SdkRegion, RuntimeComponents,
+    SharedCredentialsProvider,
+};
+use aws_sdk_ec2::error::BoxError;
+use aws_smithy_types::body::SdkBody;
+use http_body_util::Limited;
 
 use crate::config::aws::{AwsSettings, is_region_name};
-use crate::config::limits::{AWS_CALL, AWS_CONNECT, AWS_INSTANCE_METADATA, AWS_REGION};
+use crate::config::limits::{AWS_BODY_BYTES, AWS_CALL, AWS_CONNECT, AWS_INSTANCE_METADATA, AWS_REGION};
 use crate::domain::Region;
 
 /// How long to wait for what.
@@ -64,12 +71,14 @@ impl Clients {
             .credentials_provider(credentials.clone())
             .identity_cache(IdentityCache::lazy().build())
             .retry_config(RetryConfig::disabled())
+            .interceptor(BodyLimit)
             .timeout_config(timeouts.clone());
         let mut sts = aws_sdk_sts::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .credentials_provider(credentials)
             .region(home)
             .retry_config(RetryConfig::disabled())
+            .interceptor(BodyLimit)
             .timeout_config(timeouts);
         if let Some(url) = &settings.endpoint_url {
             common = common.endpoint_url(url);
@@ -89,6 +98,27 @@ impl Clients {
         let config = self.common.clone().region(SdkRegion::new(region.as_str().to_owned())).build();
         let mut clients = self.by_region.write().unwrap_or_else(PoisonError::into_inner);
         Some(clients.entry(region.clone()).or_insert_with(|| aws_sdk_ec2::Client::from_conf(config)).clone())
+    }
+}
+
+/// Cuts off an answer that does not end: the SDK reads a body into memory whole.
+#[derive(Debug)]
+struct BodyLimit;
+
+impl Intercept for BodyLimit {
+    fn name(&self) -> &'static str {
+        "BodyLimit"
+    }
+
+    fn modify_before_deserialization(
+        &self,
+        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let body = std::mem::replace(context.response_mut().body_mut(), SdkBody::taken());
+        *context.response_mut().body_mut() = SdkBody::from_body_1_x(Limited::new(body, AWS_BODY_BYTES));
+        Ok(())
     }
 }
 

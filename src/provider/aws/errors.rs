@@ -195,6 +195,8 @@ impl Site<'_> {
             CredentialsError::CredentialsNotLoaded(_) => self
                 .error(Auth, "no credentials were found; run `aws configure` or `aws sso login`, or set AWS_PROFILE"),
             CredentialsError::ProviderTimedOut(_) => self.error(Transient, format!("credentials did not come: {text}")),
+            // Who gives them out was not reached; that says nothing against them.
+            _ if network_fault(error) => self.error(Transient, format!("credentials did not come: {text}")),
             _ => self
                 .error(Auth, format!("credentials could not be had; `aws sts get-caller-identity` tells more: {text}")),
         }
@@ -228,6 +230,31 @@ fn credentials_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Credent
         cause = e.source();
     }
     None
+}
+
+/// Whether a connection that failed is among an error's causes.
+fn network_fault(error: &(dyn Error + 'static)) -> bool {
+    use std::io::ErrorKind;
+    let mut cause = Some(error);
+    while let Some(e) = cause {
+        if e.downcast_ref::<std::io::Error>().is_some_and(|io| {
+            matches!(
+                io.kind(),
+                ErrorKind::ConnectionRefused
+                    | ErrorKind::ConnectionReset
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::HostUnreachable
+                    | ErrorKind::NetworkUnreachable
+                    | ErrorKind::NetworkDown
+                    | ErrorKind::TimedOut
+                    | ErrorKind::UnexpectedEof
+            )
+        }) {
+            return true;
+        }
+        cause = e.source();
+    }
+    false
 }
 
 /// EC2's id of the request, from the header or, as older endpoints do it, from the body alone.
@@ -304,6 +331,18 @@ mod tests {
         let error =
             over("io error", over("io error", over("connect: refused", over("refused", Layer("os 111", None)))));
         assert_eq!(causes(&error), "io error: connect: refused: os 111");
+    }
+
+    #[test]
+    fn f17_credentials_that_could_not_be_fetched_are_not_refused_ones() {
+        let (provider, region) = (ProviderId::from("aws"), Region::from("us-east-1"));
+        let site = Site { provider: &provider, operation: "RunInstances", region: Some(&region), zone: None };
+        let of = |kind: std::io::ErrorKind| {
+            site.credentials(&CredentialsError::provider_error(std::io::Error::from(kind))).class
+        };
+        assert_eq!(of(std::io::ErrorKind::ConnectionRefused), Transient);
+        assert_eq!(of(std::io::ErrorKind::NotFound), Auth, "a credential process that is not there");
+        assert_eq!(site.credentials(&CredentialsError::not_loaded("none")).class, Auth);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::{
     Support, Termination, account_at,
 };
 use crate::config::azure::AzureSettings;
+use crate::config::limits::LOOKS_AT_ONCE;
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 
 mod credentials;
@@ -125,7 +126,7 @@ impl Azure {
             // Gone between list and look: it is told as listed, and the next list decides.
             Ok::<_, ProviderError>(self.machine(group, name).await?.unwrap_or(machine))
         }));
-        looks.buffered(8).try_collect().await
+        looks.buffered(LOOKS_AT_ONCE).try_collect().await
     }
 
     async fn machines(&self) -> Result<Vec<Instance>> {
@@ -227,12 +228,12 @@ impl Provider for Azure {
     }
 
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
-        let mut found = Vec::new();
-        for target in ids {
-            let (group, name) = machines::named(target, "VirtualMachines_Get")?;
-            found.extend(self.machine(group, name).await?);
-        }
-        Ok(found)
+        let looks = futures_util::stream::iter(ids.iter().cloned().map(|target| async move {
+            let (group, name) = machines::named(&target, "VirtualMachines_Get")?;
+            self.machine(group, name).await
+        }));
+        let found: Vec<Option<Instance>> = looks.buffered(LOOKS_AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use google_cloud_auth::credentials::Credentials;
 use google_cloud_compute_v1::client::{Instances, MachineTypes, ZoneOperations};
 use google_cloud_gax::paginator::ItemPaginator as _;
@@ -19,7 +20,8 @@ use super::{
     Support, Termination, account_at,
 };
 use crate::config::gcp::GcpSettings;
-use crate::domain::{Clock, Instance, Mark, ProviderId, Region};
+use crate::config::limits::LOOKS_AT_ONCE;
+use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 
 mod errors;
 mod launch;
@@ -151,8 +153,22 @@ impl Gcp {
         // No partial success here: a list that lacks a zone would make its machines look gone.
         let mut items = client.aggregated_list().set_project(&self.project).by_item();
         while let Some(item) = items.next().await {
-            let (_, scope) = item.map_err(|e| errors::classify(&self.id, "instances.aggregatedList", &e))?;
-            found.extend(scope.instances.iter().filter_map(machines::read));
+            let (scope_name, scope) = item.map_err(|e| errors::classify(&self.id, "instances.aggregatedList", &e))?;
+            // A zone that could not be reached is a warning beside an empty list there.
+            let code = scope.warning.as_ref().and_then(|w| w.code.as_ref()).and_then(|c| c.name());
+            if code == Some("UNREACHABLE") {
+                let text = format!("{} was not reached; its machines are not in the list", last(&scope_name));
+                return Err(ProviderError::new(ErrorClass::Transient, &self.id, "instances.aggregatedList", text)
+                    .code("UNREACHABLE"));
+            }
+            let read: Vec<Instance> = scope.instances.iter().filter_map(machines::read).collect();
+            if read.len() < scope.instances.len() {
+                // It may bill, and nothing could be done with it: never passed over in silence.
+                let text =
+                    format!("{} machines in {scope_name} have no name or zone", scope.instances.len() - read.len());
+                return Err(ProviderError::new(ErrorClass::Unknown, &self.id, "instances.aggregatedList", text));
+            }
+            found.extend(read);
         }
         Ok(found)
     }
@@ -208,12 +224,12 @@ impl Provider for Gcp {
     }
 
     async fn describe(&self, ids: &[InstanceRef]) -> Result<Vec<Instance>> {
-        let mut found = Vec::new();
-        for target in ids {
-            let (zone, name) = self.named(target, "instances.get")?;
-            found.extend(self.machine(zone, name).await?);
-        }
-        Ok(found)
+        let looks = futures_util::stream::iter(ids.iter().cloned().map(|target| async move {
+            let (zone, name) = self.named(&target, "instances.get")?;
+            self.machine(zone, name).await
+        }));
+        let found: Vec<Option<Instance>> = looks.buffered(LOOKS_AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     async fn find_by_token(&self, _region: &Region, _token: &str, mark: &Mark) -> Result<Vec<Instance>> {
