@@ -120,10 +120,16 @@ async fn open_cockpit(cli: Cli) -> Exit {
         actor,
     };
     let ended = tui::run(engine.clone(), options).await;
+    let left = cockpit::left_alone(&engine.state().borrow());
     // A call under way is not waited for: it is in the ledger, and the next start looks how it ended.
     let _ = tokio::time::timeout(limits::SHUTDOWN, engine.shutdown()).await;
     match ended {
-        Ok(()) => Exit::Done,
+        Ok(()) => {
+            if let Some(text) = left {
+                output.note(&text);
+            }
+            Exit::Done
+        }
         Err(error) => told(Failure::failed(format!("{error:#}"))),
     }
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::catalogue::{Catalogue, accelerators, regions};
+use crate::cli::failure::{Failure, Outcome};
 use crate::config::job_file::Facts;
-use crate::domain::Accelerator;
+use crate::config::reader::nearest_word;
+use crate::domain::text::inert;
+use crate::domain::{Accelerator, Location};
 use crate::market::Snapshot;
 
 /// Providers that there are adapters or words for, whether or not a price list knows them.
@@ -58,6 +61,37 @@ impl Facts for WorldFacts<'_> {
 
     fn within(&self, wanted: &str) -> Vec<String> {
         self.jurisdictions().into_iter().filter(|known| regions::is_within(known, wanted)).collect()
+    }
+}
+
+/// Refuse a word that is none of these; the failure names the nearest one.
+pub fn known(flag: &str, text: &str, all: &[String]) -> Outcome<()> {
+    if all.iter().any(|known| known == text) {
+        return Ok(());
+    }
+    let near = nearest_word(text, all.iter().map(String::as_str));
+    let hint = match near {
+        Some(near) => format!("Did you mean {near}?"),
+        None if all.len() <= 20 => format!("There are {}.", all.join(", ")),
+        None => "`gpudeck catalogue show` lists places.".to_owned(),
+    };
+    Err(Failure::usage(format!("{flag}: '{}' is not known", inert(text))).hint(hint))
+}
+
+impl WorldFacts<'_> {
+    /// Refuse a place whose provider or region no table knows. Of a provider without a table any region may be right.
+    pub fn place(&self, flag: &str, place: &Location) -> Outcome<()> {
+        known(flag, place.provider.as_str(), &self.providers())?;
+        let regions = self.regions(place.provider.as_str());
+        if regions.is_empty() || regions.iter().any(|r| place.region == r.as_str()) {
+            return Ok(());
+        }
+        let hint = match nearest_word(place.region.as_str(), regions.iter().map(String::as_str)) {
+            Some(near) => format!("Did you mean {}/{near}?", place.provider),
+            None => "`gpudeck catalogue show` lists places.".to_owned(),
+        };
+        let text = inert(&place.to_string()).into_owned();
+        Err(Failure::usage(format!("{flag}: '{text}' is not a place that is known")).hint(hint))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--offers FILE`: a market of one's own, in the shape of `offers --json` plus `capacity`. Errors name row and field.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,7 +48,12 @@ pub fn load(path: &Path, now: DateTime<Utc>) -> Outcome<Snapshot> {
     if size > OFFERS_FILE_BYTES {
         return Err(invalid(format!("{name}: larger than {} MiB", OFFERS_FILE_BYTES >> 20)));
     }
-    let text = fs::read_to_string(path).map_err(|e| unreadable(path, &e))?;
+    let mut text = String::new();
+    let mut file = fs::File::open(path).map_err(|e| unreadable(path, &e))?.take(OFFERS_FILE_BYTES + 1);
+    file.read_to_string(&mut text).map_err(|e| unreadable(path, &e))?;
+    if text.len() as u64 > OFFERS_FILE_BYTES {
+        return Err(invalid(format!("{name}: larger than {} MiB", OFFERS_FILE_BYTES >> 20)));
+    }
     parse(&text, now).map_err(|problems| {
         let told: Vec<String> = problems.iter().take(PROBLEMS_TOLD).map(|p| format!("{name}: {p}")).collect();
         let more = problems.len().saturating_sub(PROBLEMS_TOLD);
@@ -339,6 +345,10 @@ impl Row<'_> {
 
     fn usd(&mut self, field: &str) -> Option<HourlyRate> {
         let n = self.amount(field)?;
+        if n == 0.0 {
+            self.complain(field, "0 is no price; leave out what is not known");
+            return None;
+        }
         let rate = HourlyRate::from_usd(n).ok();
         if rate.is_none() {
             self.complain(field, format!("{n} is out of range"));

@@ -19,6 +19,10 @@ const CHECKED_BYTES: u64 = 16 << 20;
 /// How long another process may hold the file before we give up. Its transactions last milliseconds.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// How often, and after which pause, opening is tried again while another process makes the file what it must be.
+const OPEN_TRIES: u32 = 100;
+const OPEN_PAUSE: Duration = Duration::from_millis(50);
+
 /// How to open a ledger.
 #[derive(Clone)]
 pub struct OpenOptions {
@@ -54,8 +58,27 @@ impl Ledger {
         let OpenOptions { path, new_owner, crash } = options;
         let hold = crash.as_ref().map(|_| Hold::new());
         prepare_file(&path).await?;
+        let mut tries = 0;
+        let (pool, owner) = loop {
+            match Self::connect(&path, &new_owner).await {
+                Ok(opened) => break opened,
+                // Two processes that make the ledger at the same moment: SQLite does not wait for the change to the
+                // write-ahead log, so we do.
+                Err(StoreError::Busy) if tries < OPEN_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(OPEN_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        drop(hold);
+        let file = identity(&path);
+        Ok(Self { pool, path: path.into(), owner: owner.into(), file, crash })
+    }
+
+    async fn connect(path: &Path, new_owner: &str) -> Result<(SqlitePool, String)> {
         let connect = SqliteConnectOptions::new()
-            .filename(&path)
+            .filename(path)
             .create_if_missing(false)
             .busy_timeout(BUSY)
             .foreign_keys(true)
@@ -80,13 +103,11 @@ impl Ledger {
             .connect_with(connect)
             .await?;
         let mut connection = pool.acquire().await?;
-        check(&mut connection, &path).await?;
+        check(&mut connection, path).await?;
         migrate(&mut connection).await?;
-        let owner = owner(&mut connection, &new_owner).await?;
+        let owner = owner(&mut connection, new_owner).await?;
         drop(connection);
-        drop(hold);
-        let file = identity(&path);
-        Ok(Self { pool, path: path.into(), owner: owner.into(), file, crash })
+        Ok((pool, owner))
     }
 
     /// The file.
@@ -194,13 +215,16 @@ async fn prepare_file(path: &Path) -> Result<()> {
 }
 
 async fn check(connection: &mut SqliteConnection, path: &Path) -> Result<()> {
-    let version = user_version(connection).await?;
+    // One view: another process may be making the tables between two questions.
+    let mut view = connection.begin_with("BEGIN DEFERRED").await?;
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *view).await?;
+    let version = user_version(&mut view).await?;
+    let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *view).await?;
+    view.rollback().await?;
     let known = newest();
     if version > known {
         return Err(StoreError::Newer { found: version, known });
     }
-    let id: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await?;
-    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *connection).await?;
     if tables > 0 && id != APPLICATION_ID {
         return Err(StoreError::Corrupt { detail: "another program's database".into() });
     }
@@ -325,6 +349,36 @@ mod tests {
         sqlx::raw_sql("CREATE TABLE notes (text TEXT)").execute(&pool).await.unwrap();
         pool.close().await;
         assert!(matches!(Ledger::open(options(&other)).await, Err(StoreError::Corrupt { .. })));
+    }
+
+    /// Several processes start at the same moment on a fresh machine: one ledger, one owner, nobody is refused.
+    #[test]
+    fn a3_many_that_make_the_ledger_at_once_get_the_same_one() {
+        for round in 0..20 {
+            let home = tempfile::tempdir().unwrap();
+            let path = home.path().join("ledger.db");
+            let owners: Vec<String> = std::thread::scope(|scope| {
+                let opened: Vec<_> = (0..6)
+                    .map(|n| {
+                        let path = path.clone();
+                        scope.spawn(move || {
+                            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                            runtime.block_on(async {
+                                let new_owner = format!("owner-{n}");
+                                let ledger = Ledger::open(OpenOptions { path, new_owner, crash: None }).await;
+                                let ledger = ledger.unwrap_or_else(|e| panic!("round {round}: {e}"));
+                                ledger.begin().await.unwrap().commit().await.unwrap();
+                                let owner = ledger.owner().to_owned();
+                                ledger.close().await;
+                                owner
+                            })
+                        })
+                    })
+                    .collect();
+                opened.into_iter().map(|t| t.join().unwrap()).collect()
+            });
+            assert!(owners.iter().all(|o| Some(o) == owners.first()), "{owners:?}");
+        }
     }
 
     /// F20: the disk was full for a while. With room again everything goes on, in the same process.

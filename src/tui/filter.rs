@@ -1,10 +1,9 @@
-//! What is typed after `/`: words that are matched fuzzily against each field of a row, and conditions such as
+//! What is typed after `/`: words that are matched fuzzily (by their letters or the beginnings of words) against each
+//! field of a row, and conditions such as
 //! `gpu:h100 price<4 spot cloud:aws !region:us-*`. All parts must hold.
 
 use crate::catalogue::accelerators;
 use crate::domain::Accelerator;
-use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
-use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 /// The field with a GPU type, by its canonical name.
 const GPU: &str = "gpu";
@@ -54,7 +53,7 @@ enum Test {
         word: Option<String>,
     },
     /// Any field matches fuzzily.
-    Fuzzy(Atom),
+    Fuzzy(String),
     /// Any field contains it (for what is excluded, where fuzzy would exclude too much).
     Contains(String),
     /// This field contains it, or matches it where it has a `*`.
@@ -116,10 +115,7 @@ impl Filter {
                     row.texts(Some(GPU), &mut |value| wanted.iter().any(|gpu| is_of(value, gpu)))
                         || word.as_ref().is_some_and(|w| row.texts(Some("name"), &mut |value| contains(value, w)))
                 }
-                Test::Fuzzy(atom) => row.texts(None, &mut |value| {
-                    let haystack = Utf32Str::new(value, &mut scratch.chars);
-                    atom.score(haystack, &mut scratch.matcher).is_some()
-                }),
+                Test::Fuzzy(needle) => row.texts(None, &mut |value| fuzzy(value, needle, scratch)),
                 Test::Contains(needle) => row.texts(None, &mut |value| contains(value, needle)),
                 Test::Text { field, pattern } => row.texts(Some(field), &mut |value| {
                     if pattern.contains('*') { glob(pattern, value) } else { contains(value, pattern) }
@@ -141,15 +137,65 @@ impl Filter {
 }
 
 /// Memory that matching needs.
+#[derive(Default)]
 pub(crate) struct Scratch {
-    matcher: Matcher,
-    chars: Vec<char>,
+    /// Where in a text the needle may have come to, before and after its next letter.
+    reached: Vec<bool>,
+    next: Vec<bool>,
 }
 
-impl Default for Scratch {
-    fn default() -> Self {
-        Self { matcher: Matcher::new(Config::DEFAULT), chars: Vec::new() }
+/// Whether the text contains the lower-case needle, or has it as beginnings of its words: `use1` is in `us-east-1`, and
+/// `eu` is not in `default`. Letters picked from anywhere would let through what nobody meant.
+fn fuzzy(text: &str, needle: &str, scratch: &mut Scratch) -> bool {
+    if contains(text, needle) {
+        return true;
     }
+    let mut letters: Vec<char> = Vec::with_capacity(text.len());
+    letters.extend(text.chars().flat_map(char::to_lowercase));
+    let kind = |c: char| {
+        if c.is_alphabetic() {
+            1
+        } else if c.is_numeric() {
+            2
+        } else {
+            0
+        }
+    };
+    let begins = |at: usize| {
+        let here = letters.get(at).map_or(0, |c| kind(*c));
+        here != 0 && (at == 0 || letters.get(at - 1).map_or(0, |c| kind(*c)) != here)
+    };
+    let Scratch { reached, next } = scratch;
+    reached.clear();
+    reached.resize(letters.len() + 1, false);
+    let mut first = Some(0);
+    for (n, wanted) in needle.chars().enumerate() {
+        let Some(from) = first else { return false };
+        next.clear();
+        next.resize(letters.len() + 1, false);
+        first = None;
+        for (at, letter) in letters.iter().enumerate().skip(from) {
+            let goes_on = n > 0 && reached.get(at).copied().unwrap_or_default();
+            if *letter == wanted && (goes_on || begins(at)) {
+                if let Some(place) = next.get_mut(at + 1) {
+                    *place = true;
+                }
+                first = first.or(Some(at + 1));
+            }
+        }
+        std::mem::swap(reached, next);
+    }
+    first.is_some()
+}
+
+/// Other names of fields, as the command line and the JSON have them.
+const ALIASES: [(&str, &str); 4] =
+    [("jurisdiction", "law"), ("provider", "cloud"), ("accelerator", "gpu"), ("instance", "type")];
+
+fn canonical<R: Filterable>(field: &str) -> &str {
+    let own = R::TEXTS.contains(&field) || R::NUMBERS.contains(&field);
+    let alias = ALIASES.iter().find(|(name, of)| !own && *name == field && R::TEXTS.contains(of));
+    alias.map_or(field, |(_, of)| of)
 }
 
 fn test<R: Filterable>(token: &str, negated: bool) -> Result<Test, FilterError> {
@@ -170,6 +216,7 @@ fn test<R: Filterable>(token: &str, negated: bool) -> Result<Test, FilterError> 
     .min_by_key(|(at, sign, _)| (*at, 2 - sign.len()));
     if let Some((at, sign, comparison)) = operator {
         let (field, value) = (lower.get(..at).unwrap_or_default(), lower.get(at + sign.len()..).unwrap_or_default());
+        let field = canonical::<R>(field);
         if R::NUMBERS.contains(&field) {
             if value.is_empty() {
                 return Err(FilterError::Value { field: field.to_owned(), example: "<4" });
@@ -191,6 +238,7 @@ fn test<R: Filterable>(token: &str, negated: bool) -> Result<Test, FilterError> 
         return Err(unknown::<R>(field));
     }
     if let Some((field, value)) = lower.split_once(':') {
+        let field = canonical::<R>(field);
         if !R::TEXTS.contains(&field) {
             return Err(if R::NUMBERS.contains(&field) {
                 FilterError::Value { field: field.to_owned(), example: "<4" }
@@ -214,7 +262,7 @@ fn test<R: Filterable>(token: &str, negated: bool) -> Result<Test, FilterError> 
     if negated {
         return Ok(Test::Contains(lower));
     }
-    Ok(Test::Fuzzy(Atom::new(token, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false)))
+    Ok(Test::Fuzzy(lower))
 }
 
 /// The GPU types that a word names, as the command line's `--gpu` reads it: `h100` is no H200, and `l4` no L40S.
@@ -295,6 +343,13 @@ mod tests {
     #[case("h1sxm", true)]
     #[case("h200", false)]
     #[case("use1", true)]
+    #[case("useast1", true)]
+    #[case("ea", true)]
+    #[case("eu", false)]
+    #[case("ast", true)]
+    #[case("ut1", false)]
+    #[case("provider:aws", true)]
+    #[case("!provider:aws", false)]
     #[case("gpu:h100 price<4 spot cloud:aws !region:eu-*", true)]
     #[case("region:us-*", true)]
     #[case("!region:us-*", false)]

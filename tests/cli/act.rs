@@ -309,3 +309,36 @@ fn an_interrupted_follow_ends_with_130_and_a_controller_with_0() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{arguments}");
     }
 }
+
+#[test]
+fn a_move_to_a_place_that_nobody_knows_is_a_typing_error() {
+    let home = Home::fast();
+    launch(&home, "mover");
+    let output = home.run("--demo migrate mover --to aws/us-esat-1 --yes");
+    assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+    assert!(both(&output).contains("Did you mean aws/us-east-1?"), "{}", both(&output));
+}
+
+/// `events -f | head -1`: nothing more is written, so only a look at the pipe tells that nobody reads.
+#[test]
+fn a_follower_ends_when_its_reader_does() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+    let home = Home::fast();
+    launch(&home, "followed");
+    assert_eq!(home.run("--demo terminate followed --yes").status.code(), Some(0));
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("gpudeck"))
+        .env_clear()
+        .env("HOME", home.path())
+        .args(["--demo", "--home", home.path().to_str().unwrap(), "events", "-f"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut first).unwrap();
+    assert!(!first.is_empty());
+    drop(out);
+    assert!(child.wait().unwrap().code().is_some());
+}

@@ -318,3 +318,26 @@ fn op15_c7_a_launch_at_a_provider_that_is_not_reached_tells_the_cause() {
     assert!(seconds.clone().all(|(n, _)| n.len() <= 3), "ages are in no raw seconds: {words}");
     assert_eq!(document(&home.with_credentials("jobs --all --json")), serde_json::json!([]));
 }
+
+#[test]
+fn c9_offers_can_be_held_to_a_law() {
+    let home = Home::new();
+    for (law, allowed) in [("EU", &["EU"][..]), ("eea", &["EU", "NO", "IS", "LI"]), ("UK", &["GB"])] {
+        let offers = home.json(&format!("--demo offers --gpu H100 --jurisdiction {law}"), 0);
+        let offers = offers.as_array().expect("an array");
+        assert!(!offers.is_empty(), "{law}");
+        for offer in offers {
+            assert!(allowed.contains(&offer["jurisdiction"].as_str().unwrap_or("unknown")), "{law}: {offer}");
+        }
+    }
+}
+
+#[test]
+fn a_price_of_nothing_in_a_file_is_refused_with_its_place() {
+    let home = Home::new();
+    let row = r#"[{"provider":"aws","region":"us-east-1","instance_type":"p5.48xlarge","accelerator":"H100","accelerators":8,"purchase":"spot","usd_per_hour":0}]"#;
+    let file = home.write("offers.json", row);
+    let output = home.run(&format!("place --offers {} --gpu H100", file.display()));
+    assert_eq!(output.status.code(), Some(2), "{}", both(&output));
+    assert!(both(&output).contains("row 1: usd_per_hour: 0 is no price"), "{}", both(&output));
+}

@@ -153,6 +153,9 @@ pub struct OffersArgs {
     /// Only this region: REGION or PROVIDER/REGION[/ZONE]; may be repeated
     #[arg(long, value_name = "R", value_delimiter = ',')]
     pub region: Vec<String>,
+    /// Only places under this law, such as EU or US; may be repeated
+    #[arg(long, value_name = "J", value_delimiter = ',')]
+    pub jurisdiction: Vec<String>,
     /// Only this purchase model: spot, on-demand, reserved; may be repeated
     #[arg(long, value_name = "MODEL", value_delimiter = ',', value_parser = purchase)]
     pub purchase: Vec<Purchase>,
@@ -166,7 +169,7 @@ pub struct OffersArgs {
     #[arg(long, value_name = "FIELD", default_value = "usd_per_gpu_hour", allow_hyphen_values = true)]
     pub sort: String,
     /// At most so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub limit: Option<usize>,
 }
 
@@ -199,7 +202,7 @@ pub struct PlaceArgs {
     #[command(flatten)]
     pub job: JobArgs,
     /// Show at most so many candidates
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value = "10", value_parser = at_least_one)]
     pub top: usize,
     /// Tell for every refused group of offers why, and what would help
     #[arg(long)]
@@ -363,6 +366,14 @@ fn since(text: &str) -> Result<Since, String> {
             .map(Since::Ago)
             .ok_or_else(|| format!("'{text}' is too long ago")),
         _ => parse_time(text).map(Since::At).map_err(|e| format!("{e}, or as an age such as 6h")),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("at least 1".to_owned()),
+        Ok(n) => Ok(n),
+        Err(e) => Err(e.to_string()),
     }
 }
 

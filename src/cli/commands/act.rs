@@ -7,6 +7,7 @@ use super::{market, tell_feeds};
 use crate::cli::app::App;
 use crate::cli::args::{JobArgs, LaunchArgs, MigrateArgs, TerminateArgs};
 use crate::cli::confirm::{Wanted, confirm};
+use crate::cli::facts::WorldFacts;
 use crate::cli::failure::{Exit, Failure, Outcome};
 use crate::cli::output::{Cell, Column, Style, Table};
 use crate::cli::shapes::{ActShape, JobShape, PlanShape, RankingShape};
@@ -58,6 +59,10 @@ async fn migrate_with(app: &App, args: &MigrateArgs, engine: &Engine) -> Outcome
     let job = engine.job(&args.job).await?;
     let statuses = interruptible(async { Ok(engine.refresh_feeds(None).await?) }).await?;
     tell_feeds(app, &statuses);
+    if let Some(place) = &args.to {
+        let market = engine.state().borrow().market.clone();
+        WorldFacts::new(app.catalogue(), Some(&market)).place("--to", place)?;
+    }
     let wish = Wish::Migrate { job: job.id.clone(), to: args.to.clone() };
     let proposal = propose(app, engine, wish).await?;
     show_plan(app, &format!("migrate {}", job.name), &proposal.plan);

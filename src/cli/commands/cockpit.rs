@@ -12,7 +12,7 @@ use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output::Output;
 use crate::config::settings::read_themes;
 use crate::domain::Actor;
-use crate::engine::{Engine, Mode};
+use crate::engine::{Engine, Mode, State};
 
 /// What the cockpit starts with.
 pub struct Cockpit {
@@ -45,6 +45,20 @@ pub fn multiplexer() -> Multiplexer {
     } else {
         Multiplexer::None
     }
+}
+
+/// What the operator should know on leaving: jobs that run on, cost money, and are not looked after from here any more.
+pub fn left_alone(state: &State) -> Option<String> {
+    let jobs = state.jobs.iter().filter(|job| !job.state.is_final()).count();
+    let what = match jobs {
+        0 => return None,
+        1 => "1 job goes on".to_owned(),
+        n => format!("{n} jobs go on"),
+    };
+    Some(format!(
+        "{what} at {}. Unless a controller runs, nobody recovers them from now on: `gpudeck controller`, or the cockpit again.",
+        state.usd_per_hour
+    ))
 }
 
 /// Open everything; tells what is wrong before the screen is taken.

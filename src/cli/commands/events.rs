@@ -45,6 +45,9 @@ pub async fn run(app: &App, args: &EventsArgs) -> Outcome {
             filter.after = Some(last.seq);
         }
         next_change(&engine).await;
+        if app.out.reader_is_gone() {
+            return Ok(Exit::Done);
+        }
         events = engine.events(&filter).await?;
     }
 }

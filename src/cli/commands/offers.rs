@@ -1,15 +1,18 @@
 //! `gpudeck offers`: what can be rented now.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{availability, chips, evidence, market, place_of, price};
+use crate::catalogue::regions;
 use crate::cli::app::App;
 use crate::cli::args::OffersArgs;
-use crate::cli::facts;
+use crate::cli::facts::{self, WorldFacts};
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::output::{Cell, Column, Style, Table, age};
 use crate::cli::shapes::OfferShape;
+use crate::config::job_file::Facts as _;
 use crate::config::reader::nearest_word;
 use crate::domain::{Accelerator, Availability, Location, Offer};
 use crate::market::Snapshot;
@@ -19,6 +22,7 @@ pub async fn run(app: &App, args: &OffersArgs) -> Outcome {
     let sort = Sort::parse(&args.sort)?;
     let market = market(app).await?;
     let chips_wanted = accelerators(&args.gpu, &market.snapshot)?;
+    known(app, args, &market.snapshot)?;
     let mut offers: Vec<&Arc<Offer>> =
         market.snapshot.iter().filter(|offer| wanted(offer, args, chips_wanted.as_deref())).collect();
     offers.sort_by(|a, b| sort.compare(a, b));
@@ -53,6 +57,27 @@ pub async fn run(app: &App, args: &OffersArgs) -> Outcome {
     Ok(market.exit)
 }
 
+/// A provider, region or law that nobody knows is a typing error, not an empty market.
+fn known(app: &App, args: &OffersArgs, market: &Snapshot) -> Outcome<()> {
+    let facts = WorldFacts::new(app.catalogue(), Some(market));
+    for provider in &args.provider {
+        facts::known("--provider", provider, &facts.providers())?;
+    }
+    for law in args.jurisdiction.iter().filter(|law| facts.within(law).is_empty()) {
+        facts::known("--jurisdiction", law, &facts.jurisdictions())?;
+    }
+    for region in &args.region {
+        if let Ok(place) = region.parse::<Location>() {
+            facts.place("--region", &place)?;
+        } else {
+            let all: BTreeSet<&str> = market.iter().map(|o| o.key.region.as_str()).collect();
+            let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
+            facts::known("--region", region, &all)?;
+        }
+    }
+    Ok(())
+}
+
 /// The accelerators that the names mean; `None` where none is named.
 pub(super) fn accelerators(names: &[String], market: &Snapshot) -> Outcome<Option<Vec<Accelerator>>> {
     if names.is_empty() {
@@ -70,6 +95,11 @@ fn wanted(offer: &Offer, args: &OffersArgs, accelerators: Option<&[Accelerator]>
         && args.count.is_none_or(|count| offer.shape.accelerators.floor() >= count)
         && (args.provider.is_empty() || args.provider.iter().any(|p| offer.key.provider == p.as_str()))
         && (args.region.is_empty() || args.region.iter().any(|r| in_region(offer, r)))
+        && (args.jurisdiction.is_empty()
+            || offer
+                .jurisdiction
+                .as_deref()
+                .is_some_and(|law| args.jurisdiction.iter().any(|j| regions::is_within(law, j))))
         && (args.purchase.is_empty() || args.purchase.contains(&offer.key.purchase))
         && args.max_price.is_none_or(|max| offer.price_per_gpu().is_some_and(|p| p <= max))
         && (!args.available || matches!(offer.availability, Availability::Available | Availability::Limited))

@@ -148,6 +148,18 @@ impl Output {
         }
     }
 
+    /// Whether whoever read standard output through a pipe has gone: a follower with nothing new to write would never
+    /// find out otherwise.
+    pub fn reader_is_gone(&self) -> bool {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        use std::os::fd::AsFd as _;
+        let stdout = io::stdout();
+        let mut out = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+        let gone = PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL;
+        poll(&mut out, PollTimeout::ZERO).is_ok_and(|n| n > 0)
+            && out.iter().any(|fd| fd.revents().is_some_and(|events| events.intersects(gone)))
+    }
+
     /// What people must see on standard error, quiet or not.
     pub fn complain(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");

@@ -113,6 +113,11 @@ impl Confirm {
         self.valid() && typed && !self.guarded()
     }
 
+    /// Whether a name that must be typed is there or begun.
+    pub(crate) fn half_typed(&self) -> bool {
+        self.sent.is_none() && self.typed.as_ref().is_some_and(|t| t.expected.is_some() && !t.edit.text().is_empty())
+    }
+
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let guard = self.opened + limits::CONFIRM_GUARD;
         if self.at < guard {
@@ -125,7 +130,7 @@ impl Confirm {
         }
     }
 
-    fn verb(&self) -> &'static str {
+    pub(crate) fn verb(&self) -> &'static str {
         match &self.question {
             Question::Do(p) => match p.plan.kind {
                 PlanKind::Launch | PlanKind::Recover => "Launch",
@@ -208,6 +213,8 @@ impl Confirm {
             "the job changed: Esc, then look again".to_owned()
         } else if !self.valid() {
             "too old: Esc, then plan again".to_owned()
+        } else if self.typed.as_ref().is_some_and(|t| t.expected.is_some()) && self.ready() && self.button == 0 {
+            format!("Tab, then Enter: {}; Esc cancels", self.verb())
         } else {
             "Tab moves, Enter presses, Esc cancels".to_owned()
         };

@@ -30,7 +30,9 @@ pub(crate) fn lines(view: &View, id: &JobId, columns: u16) -> Vec<Line> {
     lines.push(Vec::new());
     let name = view.job(id).map_or_else(|| id.to_string(), |j| j.name.clone());
     for text in wrap(
-        &format!("Older lines and what the job itself writes: gpudeck events --job {name}, gpudeck logs {name}."),
+        &format!(
+            "Older lines: gpudeck events --job {name}. What the job itself writes stays on its machines: it is not read from here."
+        ),
         columns,
     ) {
         lines.push(vec![(text.into(), Role::Muted)]);

@@ -275,10 +275,14 @@ fn zone(row: &CapacityRow) -> Part<'_> {
     }
 }
 
-/// What a zone's name says beyond its region's: `a` of `us-central1-a`, `az4` of `use1-az4`.
+/// What a zone's name says beyond its region's: `a` of `us-central1-a`, `az4` of `use1-az4`, `atl2-az1` of the local
+/// zone `use1-atl2-az1`, `AD-1` of `AF-CASABLANCA-1-AD-1`.
 pub(crate) fn short_zone<'z>(region: &str, zone: &'z str) -> &'z str {
-    let rest = zone.strip_prefix(region).map(|z| z.trim_start_matches('-')).filter(|z| !z.is_empty());
-    let id = zone.rsplit_once('-').map(|(_, id)| id).filter(|id| id.starts_with("az") && id.len() > 2);
+    let (head, tail) = zone.split_at_checked(region.len()).unwrap_or((zone, ""));
+    let rest = Some(tail.trim_start_matches('-')).filter(|z| head.eq_ignore_ascii_case(region) && !z.is_empty());
+    let last = zone.rsplit_once('-').map(|(_, id)| id);
+    let id =
+        last.filter(|id| id.starts_with("az") && id.len() > 2).and_then(|_| zone.split_once('-')).map(|(_, id)| id);
     rest.or(id).unwrap_or(zone)
 }
 
@@ -369,5 +373,26 @@ impl Filterable for CapacityRow {
             "live" => self.offers().any(|o| o.price_is_live && !o.stale),
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::short_zone;
+
+    #[rstest]
+    #[case("us-central1", "us-central1-a", "a")]
+    #[case("us-east-1", "use1-az4", "az4")]
+    #[case("us-east-1", "use1-atl2-az1", "atl2-az1")]
+    #[case("af-casablanca-1", "AF-CASABLANCA-1-AD-1", "AD-1")]
+    #[case("AU", "OC-AU-1", "OC-AU-1")]
+    #[case("eastus", "1", "1")]
+    #[case("x", "x", "x")]
+    #[case("é", "éa", "a")]
+    #[case("ab", "éa", "éa")]
+    fn a_zone_is_told_without_what_its_region_says(#[case] region: &str, #[case] zone: &str, #[case] short: &str) {
+        assert_eq!(short_zone(region, zone), short);
     }
 }

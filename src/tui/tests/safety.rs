@@ -227,6 +227,24 @@ fn op4_the_focus_is_on_cancel_and_the_name_must_be_typed_exactly() {
     );
 }
 
+/// Who has typed the name and presses Enter meant the act, which is one Tab away; nothing is thrown away, nothing done.
+#[test]
+fn op4_enter_after_the_name_neither_acts_nor_cancels() {
+    for typed in ["llama", "llama-ft"] {
+        let mut runner = Runner::new(state(), 120, 40);
+        confirming(&mut runner);
+        runner.wait(Duration::from_secs(1));
+        runner.text(typed).keys("enter enter");
+        assert_eq!((runner.acting(), runner.view.layers.len()), (0, 1), "{typed}");
+        assert!(runner.screen().contains("Tab, then Enter: Terminate"), "{}", runner.screen());
+    }
+    let mut runner = Runner::new(state(), 120, 40);
+    confirming(&mut runner);
+    runner.wait(Duration::from_secs(1));
+    runner.text("llama-ft").keys("enter tab enter");
+    assert_eq!(runner.acting(), 1);
+}
+
 #[test]
 fn op4_a_name_that_is_not_ascii_is_confirmed_by_the_end_of_the_id() {
     let id = JobId::from("0193f0a0-0000-7000-8000-00000000abcd");

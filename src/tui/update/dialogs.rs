@@ -309,6 +309,11 @@ fn in_confirm(view: &mut View, action: Action, effects: &mut Vec<Effect>) {
         }
         Action::Next | Action::Previous => confirm.button = 1 - confirm.button.min(1),
         Action::EditLeft | Action::EditRight if confirm.typed.is_none() => confirm.button = 1 - confirm.button.min(1),
+        // Who has typed the name did not mean Cancel, and an Enter that came with a paste must not do it either.
+        Action::Press if confirm.button == 0 && confirm.half_typed() => {
+            let text = format!("Tab, then Enter: {}; Esc cancels", confirm.verb());
+            view.refuse(&text);
+        }
         Action::Press if confirm.button == 0 => {
             view.layers.pop();
         }
