@@ -101,10 +101,11 @@ async fn watch(app: &App, command: Command) -> Outcome {
         Command::Jobs(args) => commands::jobs::list(app, &args).await,
         Command::Job(args) => commands::jobs::one(app, &args.job).await,
         Command::Events(args) => commands::events::run(app, &args).await,
+        Command::Latency(args) if args.probe => commands::probe::run(app, args.to.as_ref()).await,
         Command::Latency(args) => commands::latency::run(app, &args),
         Command::Orphans(args) => commands::orphans::run(app, &args).await,
         Command::Doctor => commands::doctor::run(app).await,
-        Command::Catalogue(command) => commands::catalogue::run(app, &command),
+        Command::Catalogue(command) => commands::catalogue::run(app, &command).await,
         Command::Reset => commands::reset::run(app),
         Command::Launch(_)
         | Command::Migrate(_)

@@ -385,6 +385,18 @@ pub const AZURE_MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Findings that are kept of tables that are refused: nobody reads more, and a hostile file must not fill the memory.
 pub const IMPORT_FINDINGS: usize = 100;
+/// Where `catalogue update` fetches tables from unless the configuration says otherwise: the SkyPilot project's public
+/// ones, made anew every few hours.
+pub const CATALOGUE_URL: &str = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8";
+/// Longest wait for one of those tables: 30 MB over a slow line.
+pub const CATALOGUE_FETCH: Duration = Duration::from_mins(2);
+/// Probes of one address by `latency --probe`, and the pause between two: a hundredth-percentile needs more, a public
+/// endpoint deserves no more.
+pub const PROBES: u32 = 20;
+/// See [`PROBES`].
+pub const PROBE_PAUSE: Duration = Duration::from_millis(100);
+/// A connection that takes longer counts as lost: the farthest public region is 400 ms away.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The largest table that is read. The largest public one has 30 MB; it is read into memory as a whole.
 pub const IMPORT_TABLE_BYTES: u64 = 100 * 1024 * 1024;
 /// The longest field of a table. The longest real one, the description of a GPU, has some 300 bytes.

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::aws::AwsSettings;
 use super::azure::AzureSettings;
 use super::gcp::GcpSettings;
-use super::limits::WRITTEN_FILE_BYTES;
+use super::limits::{CATALOGUE_URL, WRITTEN_FILE_BYTES};
 use super::problem::{Origin, Problem, Problems, Written};
 use super::reader::{Reader, Section, nearest_word};
 use crate::domain::HourlyRate;
@@ -29,6 +29,21 @@ pub struct Settings {
     pub limits: Limits,
     /// `[ledger]`.
     pub ledger: Ledger,
+    /// `[catalogue]`.
+    pub catalogue: CatalogueSource,
+}
+
+/// `[catalogue]`: published prices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogueSource {
+    /// Where `catalogue update` fetches `CLOUD/vms.csv` from.
+    pub url: String,
+}
+
+impl Default for CatalogueSource {
+    fn default() -> Self {
+        Self { url: CATALOGUE_URL.to_owned() }
+    }
 }
 
 /// `[ledger]`: the durable record.
@@ -129,6 +144,7 @@ struct Patch {
     speed: Option<Written<f64>>,
     type_name_above: Option<Written<f64>>,
     owner: Option<Written<String>>,
+    catalogue_url: Option<Written<String>>,
 }
 
 impl Patch {
@@ -155,6 +171,11 @@ impl Patch {
         let demo = root.section(r, "demo");
         let limits = root.section(r, "limits");
         let ledger = root.section(r, "ledger");
+        let catalogue = root.section(r, "catalogue");
+        let catalogue_url = catalogue.text(r, "url");
+        if let Some(why) = catalogue_url.as_ref().and_then(|w| endpoint_problem(&w.value)) {
+            catalogue.problem_at(r, "url", why);
+        }
         Self {
             aws,
             azure,
@@ -168,6 +189,7 @@ impl Patch {
             speed: demo.number(r, "speed"),
             type_name_above: limits.number(r, "type_name_above_usd_per_hour"),
             owner: ledger.text(r, "owner"),
+            catalogue_url,
         }
     }
 }
@@ -226,6 +248,7 @@ impl Settings {
                 themes: Vec::new(),
             },
             ledger: Ledger { owner: owner(patch.owner, problems) },
+            catalogue: patch.catalogue_url.map_or_else(CatalogueSource::default, |w| CatalogueSource { url: w.value }),
             demo: Demo { seed: patch.seed.map(|w| w.value), speed: speed(patch.speed, problems) },
             limits: Limits {
                 type_name_above_usd_per_hour: usd_limit(

@@ -57,6 +57,12 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// An address in this region, `HOST:PORT`, that takes connections there, for measuring round trips; `None` where none
+    /// is known.
+    fn regional_address(&self, _region: &Region) -> Option<String> {
+        None
+    }
+
     /// Who we are there, and whether what we need works. Never fails as a whole: a check that fails is a finding.
     async fn check(&self) -> Vec<Finding>;
 

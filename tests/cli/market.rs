@@ -341,3 +341,123 @@ fn a_price_of_nothing_in_a_file_is_refused_with_its_place() {
     assert_eq!(output.status.code(), Some(2), "{}", both(&output));
     assert!(both(&output).contains("row 1: usd_per_hour: 0 is no price"), "{}", both(&output));
 }
+
+/// A server on loopback that answers each path with what is given, and everything else with 404, until it is dropped.
+#[cfg(feature = "update")]
+fn serve(pages: Vec<(&'static str, &'static str, String)>) -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut first = String::new();
+            let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+            let _ = reader.read_line(&mut first);
+            let mut line = String::from("x");
+            while !line.trim().is_empty() {
+                line.clear();
+                if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            let path = first.split(' ').nth(1).unwrap_or_default();
+            let page = pages.iter().find(|(p, _, _)| *p == path);
+            let (status, body) = page.map_or(("404 Not Found", ""), |(_, status, body)| (status, body.as_str()));
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    url
+}
+
+#[cfg(feature = "update")]
+const LAMBDA: &str = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region,GpuInfo,SpotPrice\n\
+                      gpu_8x_h100_sxm5,H100,8,208,1800,PRICE,us-south-1,,\n";
+
+#[cfg(feature = "update")]
+#[test]
+fn fetched_tables_stand_before_the_bundled_ones() {
+    let home = Home::new();
+    let url = serve(vec![("/lambda/vms.csv", "200 OK", LAMBDA.replace("PRICE", "17.5"))]);
+    home.write("config.toml", &format!("[catalogue]\nurl = \"{url}\"\n"));
+    let rows = |home: &Home| {
+        let all = home.json("catalogue show --provider lambda", 0);
+        all.as_array().expect("rows").iter().map(|r| r["on_demand_usd_per_hour"].clone()).collect::<Vec<Value>>()
+    };
+    let before = rows(&home).len();
+    assert!(before > 1);
+    let told = home.json("catalogue update", 0);
+    assert_eq!(told["kept"], 1, "{told}");
+    assert_eq!(rows(&home), [serde_json::json!(17.5)]);
+    assert!(both(&home.run("catalogue show --provider lambda")).contains(&format!("{url}/lambda/vms.csv as served")));
+    // The others are as bundled.
+    assert!(home.json("catalogue show --provider aws", 0).as_array().expect("rows").len() > 100);
+    let left: Vec<_> = std::fs::read_dir(home.path()).expect("the home").flatten().map(|e| e.path()).collect();
+    assert!(!left.iter().any(|p| p.to_string_lossy().contains("fetched-")), "{left:?}");
+}
+
+#[cfg(feature = "update")]
+#[test]
+fn what_cannot_be_fetched_or_read_changes_nothing() {
+    let home = Home::new();
+    let before = home.json("catalogue show --provider lambda", 0);
+    let good = LAMBDA.replace("PRICE", "17.5");
+    for (pages, code, words) in [
+        (vec![("/lambda/vms.csv", "500 Oops", String::new())], 5, "500"),
+        (vec![("/lambda/vms.csv", "302 Found\r\nlocation: http://127.0.0.1:9/", String::new())], 5, "302"),
+        (vec![("/lambda/vms.csv", "200 OK", "<html>a login page</html>".to_owned())], 5, "not a price table"),
+        (vec![("/lambda/vms.csv", "200 OK", LAMBDA.replace("PRICE", "-3"))], 5, "line 2: Price -3"),
+        (vec![("/lambda/vms.csv", "200 OK", good.clone()), ("/aws/vms.csv", "503 Busy", String::new())], 5, "503"),
+        (vec![], 5, "no table was found"),
+    ] {
+        let url = serve(pages);
+        home.write("config.toml", &format!("[catalogue]\nurl = \"{url}\"\n"));
+        let output = home.run("catalogue update");
+        assert_eq!(output.status.code(), Some(code), "{}", both(&output));
+        assert!(both(&output).contains(words), "'{words}' in {}", both(&output));
+        assert_eq!(home.json("catalogue show --provider lambda", 0), before);
+    }
+    home.write("config.toml", "[catalogue]\nurl = \"http://127.0.0.1:9\"\n");
+    let output = home.run("catalogue update --provider lambda");
+    assert_eq!(output.status.code(), Some(5), "{}", both(&output));
+    home.write("config.toml", "[catalogue]\nurl = \"http://10.0.0.1/x\"\n");
+    assert_eq!(home.run("catalogue update").status.code(), Some(2), "in the clear only to this machine");
+}
+
+#[test]
+fn the_demo_has_nothing_to_probe() {
+    let home = Home::new();
+    assert_eq!(home.demo("latency --probe").status.code(), Some(2));
+    assert_eq!(home.run("latency --probe --from aws/us-east-1").status.code(), Some(2));
+    // Nobody is connected.
+    assert_eq!(home.run("latency --probe").status.code(), Some(5));
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn a_probe_measures_and_says_so() {
+    let home = Home::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    home.write("config.toml", &format!("[providers.aws]\nendpoint_url = \"http://{address}\"\n"));
+    let output = home.with_credentials("latency --probe --to aws/us-east-1 --json");
+    assert_eq!(output.status.code(), Some(0), "{}", both(&output));
+    let found = document(&output);
+    let one = &found[0];
+    assert_eq!(
+        (&one["to"], &one["source"], &one["samples"]),
+        (&"aws/us-east-1".into(), &"measured".into(), &20.into())
+    );
+    assert!(one["p50_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 1_000.0), "{one}");
+    assert_eq!(one["loss_percent"], 0.0);
+    assert!(one["from"].as_str().is_some_and(|from| from.starts_with("here/")));
+    home.write("config.toml", "[providers.aws]\nendpoint_url = \"http://127.0.0.1:9\"\n");
+    let output = home.with_credentials("latency --probe --to aws/us-east-1 --json");
+    assert_eq!((output.status.code(), document(&output)), (Some(5), serde_json::json!([])), "{}", both(&output));
+    assert!(stderr(&output).contains("was not reached"), "{}", both(&output));
+}

@@ -285,6 +285,9 @@ pub struct LatencyArgs {
     /// Only to this place, as PROVIDER/REGION
     #[arg(long, value_name = "LOC")]
     pub to: Option<Location>,
+    /// Measure from this machine now, by connecting to the providers' regional addresses
+    #[arg(long, conflicts_with = "from")]
+    pub probe: bool,
 }
 
 /// What to do with orphans.
@@ -311,6 +314,12 @@ pub enum CatalogueCommand {
     Import {
         /// The directory with the tables.
         dir: PathBuf,
+    },
+    /// Fetch the tables of prices that the configuration names, and take them in
+    Update {
+        /// Only this provider's; may be repeated. All that are bundled where none is named
+        #[arg(long, value_name = "P", value_delimiter = ',')]
+        provider: Vec<String>,
     },
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::offers::{accelerators, dollars};
-use crate::catalogue::{import, table};
+use crate::catalogue::{Catalogue, import, table};
 use crate::cli::app::App;
 use crate::cli::args::CatalogueCommand;
 use crate::cli::bootstrap::IMPORTED;
@@ -32,11 +32,12 @@ struct RowShape<'r> {
 }
 
 /// Run it.
-pub fn run(app: &App, command: &CatalogueCommand) -> Outcome {
+pub async fn run(app: &App, command: &CatalogueCommand) -> Outcome {
     app.no_offers_file("catalogue")?;
     match command {
         CatalogueCommand::Show { gpu, provider } => show(app, gpu, provider),
-        CatalogueCommand::Import { dir } => take_in(app, dir),
+        CatalogueCommand::Import { dir } => take_in(app, dir, None),
+        CatalogueCommand::Update { provider } => super::update::run(app, provider).await,
     }
 }
 
@@ -103,8 +104,10 @@ fn show(app: &App, gpu: &[String], providers: &[String]) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn take_in(app: &App, dir: &std::path::Path) -> Outcome {
-    let import = import::skypilot(dir).map_err(|errors| {
+/// Take in the tables of a directory. `fetched` says which address they come from; what was taken in before then stays
+/// for the providers that have no table there.
+pub(super) fn take_in(app: &App, dir: &std::path::Path, fetched: Option<&str>) -> Outcome {
+    let mut import = import::skypilot(dir).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::new(Exit::Usage, "invalid", lines.join("\n"))
             .hint("A directory with CLOUD/vms.csv or CLOUD.csv in SkyPilot's format; nothing was taken in.")
@@ -112,6 +115,16 @@ fn take_in(app: &App, dir: &std::path::Path) -> Outcome {
     let home = app.home.catalogue();
     create_private_dir(&home).map_err(|e| Failure::io("the catalogue has no place", &e))?;
     let path = home.join(IMPORTED);
+    if let Some(url) = fetched {
+        let mut sources = import.catalogue.sources().to_vec();
+        for source in &mut sources {
+            source.origin = format!("{}/{}/vms.csv as served on that day", url.trim_end_matches('/'), source.provider);
+        }
+        import.catalogue = Catalogue::new(sources, import.catalogue.rows().to_vec());
+        if let Some(before) = std::fs::read_to_string(&path).ok().and_then(|text| table::read(&text).ok()) {
+            import.catalogue = before.overlaid(&import.catalogue);
+        }
+    }
     let text = table::write(&import.catalogue, "Taken in by `gpudeck catalogue import`.");
     // Written beside and put in place at once: a reader never sees half a table.
     let fresh = home.join(format!("{IMPORTED}.new"));

@@ -2,11 +2,10 @@
 
 use crate::cli::app::App;
 use crate::cli::args::LatencyArgs;
-use crate::cli::failure::{Exit, Failure, Outcome};
+use crate::cli::facts::WorldFacts;
+use crate::cli::failure::{Exit, Outcome};
 use crate::cli::output::{Cell, Column, Style, Table};
 use crate::cli::shapes::LatencyShape;
-use crate::config::job_file::Facts as _;
-use crate::config::reader::nearest_word;
 use crate::domain::Location;
 use crate::network::{Latency, LatencySource, Network};
 
@@ -21,16 +20,25 @@ fn others<'n>(network: &'n Network, one: &Location) -> impl Iterator<Item = Loca
 /// Run it.
 pub fn run(app: &App, args: &LatencyArgs) -> Outcome {
     app.no_offers_file("latency")?;
+    let facts = WorldFacts::new(app.catalogue(), None);
     for place in [&args.from, &args.to].into_iter().flatten() {
-        known(app, place)?;
+        facts.place("latency", place)?;
     }
     let network = Network::published();
-    let mut found: Vec<Latency> = match (&args.from, &args.to) {
+    let found: Vec<Latency> = match (&args.from, &args.to) {
         (Some(from), Some(to)) => network.latency(&region(from), &region(to)).into_iter().collect(),
         (Some(one), None) => others(&network, one).filter_map(|l| network.latency(&region(one), &l)).collect(),
         (None, Some(one)) => others(&network, one).filter_map(|l| network.latency(&l, &region(one))).collect(),
         (None, None) => network.pairs().collect(),
     };
+    if found.is_empty() && !app.out.json {
+        app.out.note("no figures: neither published nor to be estimated from known coordinates");
+    }
+    print(app, found)
+}
+
+/// Print figures, the nearest places first.
+pub(super) fn print(app: &App, mut found: Vec<Latency>) -> Outcome {
     found.sort_by(|a, b| a.p50_ms.total_cmp(&b.p50_ms).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to))));
     if app.out.json {
         let shapes: Vec<LatencyShape> = found.iter().map(LatencyShape::from).collect();
@@ -75,26 +83,9 @@ pub fn run(app: &App, args: &LatencyArgs) -> Outcome {
         ]);
     }
     app.out.table(&table)?;
-    if found.is_empty() {
-        app.out.note("no figures: neither published nor to be estimated from known coordinates");
-    }
     Ok(Exit::Done)
 }
 
 fn region(place: &Location) -> Location {
     Location { zone: None, ..place.clone() }
-}
-
-/// A place that no table knows is a typing error more often than a place without figures.
-fn known(app: &App, place: &Location) -> Outcome<()> {
-    let facts = crate::cli::facts::WorldFacts::new(app.catalogue(), None);
-    let regions = facts.regions(place.provider.as_str());
-    if regions.iter().any(|r| place.region == r.as_str()) {
-        return Ok(());
-    }
-    let hint = match nearest_word(place.region.as_str(), regions.iter().map(String::as_str)) {
-        Some(near) => format!("Did you mean {}/{near}?", place.provider),
-        None => "`gpudeck catalogue show` lists places.".to_owned(),
-    };
-    Err(Failure::usage(format!("there is no place '{place}' that is known")).hint(hint))
 }

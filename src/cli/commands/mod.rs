@@ -13,8 +13,10 @@ pub mod latency;
 pub mod offers;
 pub mod orphans;
 pub mod place;
+pub mod probe;
 pub mod reset;
 pub mod spreads;
+pub mod update;
 
 use std::sync::Arc;
 

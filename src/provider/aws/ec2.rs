@@ -214,6 +214,24 @@ impl Provider for Ec2 {
         self.settings.endpoint_url.clone()
     }
 
+    fn regional_address(&self, region: &Region) -> Option<String> {
+        if !crate::config::aws::is_region_name(region.as_str()) {
+            return None;
+        }
+        let Some(url) = &self.settings.endpoint_url else {
+            let suffix = if region.as_str().starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+            return Some(format!("ec2.{region}.{suffix}:443"));
+        };
+        // All regions stand behind the one address.
+        let (clear, rest) = match url.strip_prefix("http://") {
+            Some(rest) => (true, rest),
+            None => (false, url.strip_prefix("https://")?),
+        };
+        let host = rest.split('/').next().filter(|host| !host.is_empty())?;
+        let named = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        Some(if named { host.to_owned() } else { format!("{host}:{}", if clear { 80 } else { 443 }) })
+    }
+
     async fn check(&self) -> Vec<Finding> {
         self.findings().await
     }

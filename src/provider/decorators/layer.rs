@@ -110,6 +110,10 @@ impl<L: Layer, P: Provider + ?Sized> Provider for Layered<L, P> {
         self.inner.endpoint()
     }
 
+    fn regional_address(&self, region: &Region) -> Option<String> {
+        self.inner.regional_address(region)
+    }
+
     async fn check(&self) -> Vec<Finding> {
         let send = || -> Sent<'_, Vec<Finding>> { Box::pin(async { Ok(self.inner.check().await) }) };
         self.layer.around(self.id(), Call::Check, send).await.unwrap_or_else(|error| vec![failed_check(&error)])
