@@ -94,6 +94,8 @@ impl Cloud {
             live_prices: Support::Yes,
             stock: Support::Yes,
             max_instances_per_request: 1,
+            start_script_bytes: None,
+            spot_follows_market: false,
         };
         Self {
             id: format!("cloud{index:02}").into(),

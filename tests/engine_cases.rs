@@ -1359,6 +1359,84 @@ async fn b10_a_recovery_keeps_to_the_price_that_was_agreed_to() {
     bench.check(&engine, "b10").await;
 }
 
+/// At clouds that bill spot by the market the cost moves with it, from the moment that the market is seen to have moved.
+#[tokio::test(start_paused = true)]
+async fn b19_a_spot_bill_follows_the_market_where_the_cloud_bills_so() {
+    let mut bench = Bench::new();
+    bench.aws = engine::fake_cloud::FakeCloud::floating("aws", bench.clock.clone());
+    bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "20", 4);
+    let engine = bench.open(Mode::Live, 1).await;
+    after(70).await;
+    let job = running(&engine, on(spec("b19", 1), "aws")).await;
+    assert_eq!(job.usd_per_hour, Some(usd("20")));
+    after(3_600).await;
+    let before = engine.job("b19").await.unwrap().usd_spent;
+    bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "60", 4);
+    after(3_600).await;
+    let view = engine.job("b19").await.unwrap();
+    assert_eq!(view.usd_per_hour, Some(usd("60")));
+    let hour = (view.usd_spent - before).to_usd();
+    assert!((57.0..=60.0).contains(&hour), "an hour at 60, but for the minutes until it was seen: {hour}");
+}
+
+/// What a provider will not take is found out before the operator is asked.
+#[tokio::test(start_paused = true)]
+async fn a_start_script_that_is_too_long_is_no_place_there() {
+    let bench = Bench::new();
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let mut long = spec("long", 1);
+    long.env.insert("BLOB".to_owned(), "x".repeat(5_000));
+    let refused = engine.propose(Wish::Launch { spec: Box::new(on(long.clone(), "aws")), candidate: 0 }).await;
+    let Err(EngineError::NoPlace { ranking, .. }) = refused else { panic!("{refused:?}") };
+    assert!(ranking.rejected.iter().any(|r| r.detail.contains("aws takes 4096")), "{:?}", ranking.rejected);
+    let proposal = engine.propose(Wish::Launch { spec: Box::new(long), candidate: 0 }).await.unwrap();
+    assert!(proposal.plan.steps.iter().all(|s| s.provider == "lambda"), "another one takes it");
+}
+
+/// Of a gang over several zones only the zone that was sold out is left alone; the next attempt keeps the others.
+#[tokio::test(start_paused = true)]
+async fn c3_of_a_gang_over_zones_only_the_one_that_refused_is_left_alone() {
+    let bench = Bench::new();
+    bench.aws.tell_stock(1);
+    bench.aws.stock("us-east-1", "use1-az1", Purchase::Spot, "20", 1);
+    bench.aws.stock("us-east-1", "use1-az2", Purchase::Spot, "22", 0);
+    bench.aws.stock("us-east-1", "use1-az3", Purchase::Spot, "23", 1);
+    bench.aws.withdraw("us-west-2");
+    let engine = bench.open(Mode::OneShot, 1).await;
+    let mut gang = on(capped("gang", 2), "aws");
+    gang.constraints.combine_zones = true;
+    let view = running(&engine, gang).await;
+    let zones: std::collections::BTreeSet<String> =
+        bench.aws.alive().iter().filter_map(|m| m.instance.location.zone.as_ref().map(ToString::to_string)).collect();
+    assert_eq!(zones.into_iter().collect::<Vec<_>>(), ["use1-az1", "use1-az3"], "{view:?}");
+}
+
+/// A recovery that goes on for weeks keeps the record of its latest attempts, not of every one.
+#[tokio::test(start_paused = true)]
+async fn e3_a_long_recovery_does_not_fill_the_ledger() {
+    let bench = Bench::new();
+    let mut options = bench.options(Mode::Live, 1, &Arc::new(Crash::never()));
+    options.limits.attempts_kept = 5;
+    let engine = Engine::start(options).await.unwrap();
+    after(70).await;
+    let job = running(&engine, on(spec("e3", 1), "aws")).await;
+    for (region, name) in [("us-east-1", "use1-az1"), ("us-east-1", "use1-az2"), ("us-west-2", "usw2-az1")] {
+        bench.aws.stock(region, name, Purchase::Spot, "20", 0);
+    }
+    bench.aws.force(&bench.alive().remove(0), &InstanceState::Preempted, "reclaimed");
+    after(6 * 3_600).await;
+    let ledger = bench.ledger().await;
+    let mut tx = ledger.read().await.unwrap();
+    let operation = tx.open_operation(&job.id).await.unwrap().expect("under way");
+    assert!(operation.attempt > 20, "{}", operation.attempt);
+    assert!(tx.attempts(&operation.id).await.unwrap().len() <= 6);
+    assert!(tx.intents_of(&job.id).await.unwrap().len() <= 8);
+    drop(tx);
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "20", 4);
+    assert_eq!(until(&engine, &job.id, |j| j.state == JobState::Running).await.restarts, 1);
+    bench.check(&engine, "e3").await;
+}
+
 /// A limit a GPU is not leave to take a machine with eight times the GPUs.
 #[tokio::test(start_paused = true)]
 async fn b10_a_limit_a_gpu_does_not_allow_a_bigger_machine() {

@@ -65,6 +65,8 @@ pub struct EngineLimits {
     /// Attempts of one launch or migration that failed otherwise than by want of stock or quota. Those are bounded by the
     /// places there are: each is asked once.
     pub attempts_max: u32,
+    /// Attempts of one recovery that the ledger keeps: a recovery goes on for ever, its record must not. A day of tries.
+    pub attempts_kept: u32,
     /// World: first and longest wait between tries (of terminate, of recovery).
     pub backoff_first: Duration,
     /// World: the longest.
@@ -113,6 +115,7 @@ impl Default for EngineLimits {
             resend_max: 5,
             resend_within: Duration::from_mins(30),
             attempts_max: 8,
+            attempts_kept: 300,
             backoff_first: Duration::from_secs(5),
             backoff_max: Duration::from_mins(5),
             terminate_alerts: [Duration::from_mins(5), Duration::from_mins(15), Duration::from_hours(1)],

@@ -57,7 +57,9 @@ impl Driver {
             let minutes = shared.limits.boot_deadline.as_secs() / 60;
             let states: Vec<String> = fresh.iter().map(|i| format!("node {} {}", i.node, i.machine())).collect();
             let reason = format!("not up within {minutes} min ({}); given back", states.join(", "));
-            let failure = Failure { reason, error: None, cool: Some(shared.limits.cool_fault), stop: false };
+            let late = fresh.iter().find(|i| i.machine() != InstanceState::Running).or(fresh.first());
+            let Some(offer) = late.map(|i| i.offer.clone()) else { return Ok(Next::Again) };
+            let failure = Failure { reason, error: None, cool: Some(shared.limits.cool_fault), stop: false, offer };
             return self.fail_attempt(case, failure).await;
         }
         let what = match &trouble {

@@ -1,6 +1,6 @@
 //! Choosing a place: on the market as it is now, without the places that failed lately, within what was confirmed.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -10,6 +10,7 @@ use super::driver::{Case, Driver, Next, event, steps};
 use super::feed::Pace;
 use super::reaction;
 use super::shared::{Shared, world};
+use super::start_script::start_script;
 use super::token;
 use crate::config::limits::EngineLimits;
 use crate::domain::text::inert;
@@ -44,6 +45,13 @@ impl Shared {
         }
     }
 
+    /// Why a start script of so many bytes is not taken; found out before anything is confirmed.
+    fn too_long(&self, provider: &ProviderId, bytes: usize) -> Option<String> {
+        let connected = self.providers.iter().find(|c| c.watch.id() == provider)?;
+        let most = connected.watch.capabilities().start_script_bytes.filter(|most| bytes > *most)?;
+        Some(format!("the job's start script (command and environment) has {bytes} bytes; {provider} takes {most}"))
+    }
+
     /// Rank places on the newest market, at the providers where something can be started.
     pub(crate) fn rank_with(
         &self,
@@ -55,7 +63,12 @@ impl Shared {
     ) -> Ranking {
         let snapshot = self.state.borrow().market.clone();
         let context = Context { snapshot: &snapshot, network: &self.network, now, cooling, current };
-        let forbid = |offer: &Offer| self.cannot_launch(&offer.key.provider);
+        // Of all nodes the last has the longest number in it.
+        let script = start_script(spec, spec.resources.nodes.saturating_sub(1)).map_or(0, |text| text.len());
+        let forbid = |offer: &Offer| {
+            let provider = &offer.key.provider;
+            self.cannot_launch(provider).or_else(|| self.too_long(provider, script))
+        };
         place_by(spec, &context, Rules { forbid: Some(&forbid), ..self.rules() }, top)
     }
 
@@ -284,9 +297,9 @@ impl Driver {
         let mut over = None;
         // A launch or a move asks each place once: it ends when there are no more. A recovery goes round for ever.
         let mut again = 0;
-        let asked: HashSet<&OfferKey> = match kind {
-            OperationKind::Recover => HashSet::new(),
-            _ => attempts.iter().filter(|a| case.was_sold_out(a)).map(|a| &a.offer).collect(),
+        let asked: Vec<BTreeSet<&OfferKey>> = match kind {
+            OperationKind::Recover => Vec::new(),
+            _ => attempts.iter().filter(|a| case.was_sold_out(a)).map(|a| case.offers_of(a)).collect(),
         };
         let allowed: Vec<&Candidate> = ranking
             .candidates
@@ -297,7 +310,9 @@ impl Driver {
                     *cheapest = (*cheapest).min(candidate.usd_per_hour);
                     return false;
                 }
-                if candidate.nodes.first().is_some_and(|g| asked.contains(&g.offer.key)) {
+                // The same machines in the same places; of a gang over zones another zone may do.
+                let places: BTreeSet<&OfferKey> = candidate.nodes.iter().map(|g| &g.offer.key).collect();
+                if asked.contains(&places) {
                     again += 1;
                     return false;
                 }
@@ -414,6 +429,10 @@ impl Driver {
         let mut tx = self.begin().await?;
         tx.insert_plan(&plan, &case.job.id).await?;
         write_attempt(&mut tx, &operation.id, operation.attempt, &rows, now).await?;
+        if operation.kind == OperationKind::Recover {
+            let before = operation.attempt.saturating_sub(shared.limits.attempts_kept);
+            tx.prune_attempts(&operation.id, before).await?;
+        }
         tx.update_operation(&operation, &self.lease).await?;
         if let Some(mut job) = tx.job(&case.job.id).await? {
             job.plan = Some(plan.id.clone());

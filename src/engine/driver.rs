@@ -2,7 +2,7 @@
 //! what came of it; nothing is remembered between steps but when to try again. So a driver can stop at any point, and
 //! another process goes on from the ledger alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::shared::Shared;
 use super::timer;
 use crate::domain::{
-    Actor, ErrorClass, EventKind, JobId, OperationKind, Plan, PlanId, ProviderError, StepAction, StepState,
+    Actor, ErrorClass, EventKind, JobId, OfferKey, OperationKind, Plan, PlanId, ProviderError, StepAction, StepState,
 };
 use crate::store::{
     AttemptRow, IntentRow, JobRow, Lease, NewEvent, OperationRow, OperationState, Phase, StoreError, Tx,
@@ -57,6 +57,15 @@ impl Case {
                 .intents
                 .iter()
                 .any(|i| i.operation == self.operation.id && i.attempt == attempt.attempt && i.instance.is_some())
+    }
+
+    /// Where an attempt asked.
+    pub(crate) fn offers_of(&self, attempt: &AttemptRow) -> BTreeSet<&OfferKey> {
+        self.intents
+            .iter()
+            .filter(|i| i.operation == self.operation.id && i.attempt == attempt.attempt)
+            .map(|i| &i.offer)
+            .collect()
     }
 
     /// What this operation made and that is not closed.

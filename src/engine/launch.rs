@@ -11,7 +11,7 @@ use super::reaction::{self, OnLaunch};
 use super::shared::{Shared, world};
 use super::start_script::start_script;
 use crate::domain::text::inert;
-use crate::domain::{ErrorClass, EventKind, Instance, InstanceState, JobState, OperationKind, ProviderError};
+use crate::domain::{ErrorClass, EventKind, Instance, InstanceState, JobState, OfferKey, OperationKind, ProviderError};
 use crate::placement::Cooling;
 use crate::provider::LaunchRequest;
 use crate::store::{IntentRow, IntentState, OrphanRow, Phase, StoreError};
@@ -41,6 +41,8 @@ pub(crate) struct Failure {
     pub(crate) cool: Option<std::time::Duration>,
     /// No other place would be any better.
     pub(crate) stop: bool,
+    /// Which place it was; of a gang over several zones only that one is left alone.
+    pub(crate) offer: OfferKey,
 }
 
 impl Driver {
@@ -110,7 +112,7 @@ impl Driver {
                         OnLaunch::Wait | OnLaunch::Look => (Some(limits.cool_fault), false),
                     };
                     let reason = error.as_ref().map_or_else(|| format!("{place}: refused"), ToString::to_string);
-                    return Some(Failure { reason, error, cool, stop });
+                    return Some(Failure { reason, error, cool, stop, offer: intent.offer.clone() });
                 }
                 IntentState::Absent => {
                     let why = intent.error.as_ref().map_or_else(String::new, |e| format!(" ({e})"));
@@ -120,6 +122,7 @@ impl Driver {
                         error: intent.error.clone(),
                         cool: Some(limits.cool_fault),
                         stop: false,
+                        offer: intent.offer.clone(),
                     });
                 }
                 IntentState::Gone | IntentState::Cancelled => return Some(self.ended_early(intent)),
@@ -137,6 +140,7 @@ impl Driver {
                             error: Some(error),
                             cool: Some(limits.cool_fault),
                             stop: false,
+                            offer: intent.offer.clone(),
                         });
                     }
                     if observe::is_lost(intent) {
@@ -158,7 +162,7 @@ impl Driver {
         let reason = format!("{}: accepted, then {state}{words}", inert(&intent.offer.to_string()));
         let preempted = machine.is_some_and(|m| m.state == InstanceState::Preempted);
         let cool = if preempted { limits.cool_preempted } else { limits.cool_capacity };
-        Failure { reason, error: intent.error.clone(), cool: Some(cool), stop: false }
+        Failure { reason, error: intent.error.clone(), cool: Some(cool), stop: false, offer: intent.offer.clone() }
     }
 
     /// The attempt has failed: write why, leave the place alone, release what was made.
@@ -180,8 +184,8 @@ impl Driver {
         "what the attempt made to be gone".clone_into(&mut operation.waiting_for);
         let who = (&case.job.id, case.job.name.as_str());
         tx.update_operation(&operation, &self.lease).await?;
-        let offer = case.attempt().next().map(|i| i.offer.clone());
-        if let (Some(cool), Some(offer)) = (failure.cool, &offer) {
+        let offer = failure.offer.clone();
+        if let Some(cool) = failure.cool {
             let mut location = offer.location();
             if failure.error.as_ref().is_some_and(|e| e.class == ErrorClass::Quota) {
                 // A quota is a region's.
@@ -208,9 +212,7 @@ impl Driver {
             tx.raise_alert(&format!("recover:{}", case.job.id), alert).await?;
         }
         shared.commit(tx, Some(&case.job.id)).await?;
-        if let Some(offer) = offer {
-            shared.tell(super::publish::Told::Attempt(offer, false)).await;
-        }
+        shared.tell(super::publish::Told::Attempt(offer, false)).await;
         Ok(Next::Again)
     }
 

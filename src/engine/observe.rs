@@ -44,7 +44,7 @@ pub(crate) fn observe(intent: &mut IntentRow, seen: Instance, now: DateTime<Utc>
 }
 
 /// A price that changes while the machine runs is not applied to the time before.
-fn rebind(intent: &mut IntentRow, price: HourlyRate, now: DateTime<Utc>) {
+pub(crate) fn rebind(intent: &mut IntentRow, price: HourlyRate, now: DateTime<Utc>) {
     match intent.bound_price {
         Some(bound) if bound == price => {}
         Some(_) => {

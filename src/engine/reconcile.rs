@@ -13,7 +13,7 @@ use super::observe;
 use super::report::Reconciliation;
 use super::shared::{Shared, world};
 use crate::domain::text::inert;
-use crate::domain::{EventKind, Instance, InstanceState, JobId, JobState, ProviderId};
+use crate::domain::{EventKind, HourlyRate, Instance, InstanceState, JobId, JobState, ProviderId, Purchase};
 use crate::placement::Cooling;
 use crate::provider::InstanceRef;
 use crate::store::{IntentRow, IntentState, StoreError};
@@ -183,6 +183,11 @@ impl Shared {
                 }
                 Look::Absent | Look::AbsentSomewhere | Look::NotAsked | Look::Failed(_) => continue,
             }
+            if row.state == IntentState::Accepted
+                && let Some(price) = self.market_price(&row)
+            {
+                observe::rebind(&mut row, price, now);
+            }
             tx.update_intent(&row, IntentState::Accepted).await?;
             if let (Some(at), false) = (row.notice_at, noticed)
                 && let Some(job) = tx.job(&row.job).await?
@@ -209,6 +214,20 @@ impl Shared {
             touched.extend(jobs);
         }
         self.judge_all(&open).await
+    }
+
+    /// What a spot machine is billed by now, at providers that bill the market's price of each moment; `None` where what
+    /// was bound stands, or no live price is at hand.
+    fn market_price(&self, row: &IntentRow) -> Option<HourlyRate> {
+        let follows = |c: &crate::provider::Connected| {
+            c.watch.id() == &row.offer.provider && c.watch.capabilities().spot_follows_market
+        };
+        if row.offer.purchase != Purchase::Spot || !self.providers.iter().any(follows) {
+            return None;
+        }
+        let state = self.state.borrow();
+        let offer = state.market.get(&row.offer)?;
+        offer.price.filter(|_| offer.price_is_live && !offer.stale)
     }
 
     /// A running job that has lost a machine is preempted, whole: its nodes are worth nothing one by one.

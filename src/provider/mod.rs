@@ -156,6 +156,10 @@ pub struct Capabilities {
     pub stock: Support,
     /// Most machines that one request may ask for.
     pub max_instances_per_request: u32,
+    /// Longest start script in bytes; `None` where there is no limit that a job could reach.
+    pub start_script_bytes: Option<usize>,
+    /// Whether a spot machine is billed at the market's price of each moment (`true`), or at the one that it was bound at.
+    pub spot_follows_market: bool,
 }
 
 /// Whether a thing is supported; where not, why.

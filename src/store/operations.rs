@@ -391,6 +391,26 @@ impl Tx {
         Ok(())
     }
 
+    /// Forget attempts before this one that made nothing: their wishes were refused or never sent. What was made stays.
+    pub async fn prune_attempts(&mut self, operation: &OperationId, before: u32) -> Result<()> {
+        sqlx::query(
+            "DELETE FROM intents WHERE operation = ? AND attempt < ? AND state IN ('refused', 'absent', 'cancelled')",
+        )
+        .bind(operation.as_str())
+        .bind(before)
+        .execute(self.connection())
+        .await?;
+        sqlx::query(
+            "DELETE FROM attempts WHERE operation = ? AND attempt < ? AND ended_at IS NOT NULL AND NOT EXISTS \
+             (SELECT 1 FROM intents i WHERE i.operation = attempts.operation AND i.attempt = attempts.attempt)",
+        )
+        .bind(operation.as_str())
+        .bind(before)
+        .execute(self.connection())
+        .await?;
+        Ok(())
+    }
+
     /// The attempts of an operation in order.
     pub async fn attempts(&mut self, operation: &OperationId) -> Result<Vec<AttemptRow>> {
         let rows = sqlx::query("SELECT * FROM attempts WHERE operation = ? ORDER BY attempt")

@@ -87,6 +87,8 @@ struct State {
     most_alive: usize,
     /// Whose account the session is in; `None`: it cannot be had.
     account: Option<String>,
+    /// How much it says is in stock; that may be more than there is.
+    told: Option<u32>,
 }
 
 pub struct FakeCloud {
@@ -121,6 +123,15 @@ impl State {
 
 impl FakeCloud {
     pub fn new(id: &str, tokens: bool, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Self::made(id, tokens, false, clock)
+    }
+
+    /// One whose spot machines are billed at the market's price of each moment.
+    pub fn floating(id: &str, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Self::made(id, true, true, clock)
+    }
+
+    fn made(id: &str, tokens: bool, floats: bool, clock: Arc<dyn Clock>) -> Arc<Self> {
         let support = |yes: bool| if yes { Support::Yes } else { Support::No("it has none".into()) };
         Arc::new(Self {
             id: id.into(),
@@ -131,6 +142,8 @@ impl FakeCloud {
                 live_prices: Support::Yes,
                 stock: Support::Yes,
                 max_instances_per_request: 1,
+                start_script_bytes: (id == "aws").then_some(4_096),
+                spot_follows_market: floats,
             },
             clock,
             state: Mutex::new(State {
@@ -146,6 +159,7 @@ impl FakeCloud {
                 doubles: Vec::new(),
                 most_alive: 0,
                 account: Some("first".to_owned()),
+                told: None,
             }),
         })
     }
@@ -206,6 +220,11 @@ impl FakeCloud {
     /// From now on the session is logged in there.
     pub fn log_in(&self, account: Option<&str>) {
         self.lock().account = account.map(str::to_owned);
+    }
+
+    /// From now on it says that so many machines are in stock everywhere, whatever there is.
+    pub fn tell_stock(&self, machines: u32) {
+        self.lock().told = Some(machines);
     }
 
     pub fn lag(&self, seconds: i64) {
@@ -461,6 +480,7 @@ impl Provider for FakeCloud {
     async fn offerings(&self) -> Result<Offerings> {
         let fault = self.before(Call::Offerings, "", None).await?;
         let now = self.clock.now();
+        let told = self.lock().told;
         let observations = self
             .lock()
             .stock
@@ -471,7 +491,7 @@ impl Provider for FakeCloud {
                 shape: s.shape.clone(),
                 price: Some(PriceStatement::Live(s.price)),
                 availability: Some((Availability::Available, Evidence::Api)),
-                capacity: None,
+                capacity: told,
                 quota: None,
                 interruptions_per_day: Some(0.1),
             })

@@ -13,7 +13,7 @@ use super::errors::Site;
 use super::images::{Image, ImageKind};
 use super::zones::{Zone as ZoneFacts, Zones};
 use crate::config::aws::AwsSettings;
-use crate::config::limits::AWS_REGION_LIST;
+use crate::config::limits::{AWS_REGION_LIST, AWS_USER_DATA_BYTES};
 use crate::config::system_clock::SystemClock;
 use crate::domain::{Availability, Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region, Zone};
 use crate::provider::published::Published;
@@ -87,6 +87,8 @@ impl Ec2 {
                 ),
                 stock: Support::No("EC2 does not say what is in stock; only a launch shows it".to_owned()),
                 max_instances_per_request: 1,
+                start_script_bytes: Some(AWS_USER_DATA_BYTES),
+                spot_follows_market: true,
             },
             published,
             enabled: Mutex::default(),

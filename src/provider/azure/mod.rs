@@ -19,7 +19,7 @@ use super::{
     Support, Termination, account_at,
 };
 use crate::config::azure::AzureSettings;
-use crate::config::limits::LOOKS_AT_ONCE;
+use crate::config::limits::{AZURE_USER_DATA_BYTES, LOOKS_AT_ONCE};
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 
 mod credentials;
@@ -107,6 +107,9 @@ impl Azure {
                 live_prices: Support::No("prices are those of the published table".into()),
                 stock: Support::No("Azure states restrictions, not stock".into()),
                 max_instances_per_request: u32::from(acts),
+                start_script_bytes: Some(AZURE_USER_DATA_BYTES),
+                // It does; but no live price is read yet, and a published one is no bill.
+                spot_follows_market: false,
             },
             subscription,
             settings: settings.clone(),

@@ -47,6 +47,8 @@ impl Scripted {
                 live_prices: Support::Yes,
                 stock: Support::Yes,
                 max_instances_per_request: 1,
+                start_script_bytes: None,
+                spot_follows_market: false,
             },
             script: Mutex::new(script.into_iter().collect()),
             calls: AtomicUsize::new(0),

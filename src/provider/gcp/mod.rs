@@ -20,7 +20,7 @@ use super::{
     Support, Termination, account_at,
 };
 use crate::config::gcp::GcpSettings;
-use crate::config::limits::LOOKS_AT_ONCE;
+use crate::config::limits::{GCP_USER_DATA_BYTES, LOOKS_AT_ONCE};
 use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
 
 mod errors;
@@ -89,6 +89,9 @@ impl Gcp {
                 live_prices: Support::No("prices are those of the published table".into()),
                 stock: Support::No("a type that is listed may be sold out".into()),
                 max_instances_per_request: u32::from(acts),
+                start_script_bytes: Some(GCP_USER_DATA_BYTES),
+                // Changed once a month at most, and no live price is read: what was bound stands.
+                spot_follows_market: false,
             },
             project,
             settings: settings.clone(),

@@ -173,6 +173,8 @@ impl Profile {
             live_prices: Support::Yes,
             stock: Support::Yes,
             max_instances_per_request: 1,
+            start_script_bytes: None,
+            spot_follows_market: false,
         }
     }
 
