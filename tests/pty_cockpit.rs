@@ -111,6 +111,32 @@ fn op18_when_the_terminal_hangs_up_it_is_gone_within_a_second() {
     }
 }
 
+/// The drawing is held up for ever in a write to a terminal that takes nothing: a signal ends it all the same.
+#[test]
+fn op18_a_terminal_that_takes_nothing_does_not_hold_up_a_signal() {
+    for (signal, name) in [(Signal::SIGTERM, "Terminated"), (Signal::SIGHUP, "Hangup")] {
+        let home = home();
+        let mut t = Terminal::start(home.path(), &["--demo"], 100, 30, &[]);
+        t.wait_ready();
+        t.stop_output();
+        // Everything is painted anew, or the terminal is given back: whichever comes first is held up.
+        t.resize(101, 30);
+        let start = Instant::now();
+        t.signal(signal);
+        let status = t.wait_exit();
+        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        assert_eq!(status.signal(), Some(name), "{status:?}");
+    }
+}
+
+#[test]
+fn a_terminal_that_cannot_be_drawn_on_is_told() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo"], 100, 30, &[("TERM", "dumb")]);
+    t.wait_text("TERM is dumb");
+    assert_eq!(t.wait_exit().exit_code(), 2);
+}
+
 #[test]
 fn op7_a_paste_is_not_taken_for_keys() {
     let home = home();

@@ -423,6 +423,8 @@ pub const FIGURE_AGE: chrono::Duration = chrono::Duration::minutes(10);
 /// Real: keys that arrive so soon after a confirmation opened were meant for what was there before it (type-ahead, key
 /// repeat at 30 a second, a slow link delivering late).
 pub const CONFIRM_GUARD: Duration = Duration::from_millis(500);
+/// Real: a signal that asks the cockpit to end is obeyed within that, whatever holds the drawing up.
+pub const SIGNAL_PATIENCE: Duration = Duration::from_millis(900);
 /// Real: a plan that has been looked at for so long is made anew before it may be confirmed; prices move.
 pub const PLAN_VALID: Duration = Duration::from_mins(1);
 /// Real: whatever is loading says what is wrong after that.

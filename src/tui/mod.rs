@@ -97,6 +97,7 @@ pub async fn run(engine: Engine, options: Options) -> anyhow::Result<()> {
     let mut view = prepare(&engine, options.clone())?;
     term::install_panic_hook(std::thread::current().id());
     let mut screen = term::Screen::take()?;
+    term::watch_signals()?;
     let ended = event_loop::run(&mut view, &engine, &mut screen, options.multiplexer).await;
     match ended {
         Ok(Ended::Quit) => {

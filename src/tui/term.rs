@@ -19,6 +19,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::sgr;
+use crate::config::limits;
 
 /// Whether the terminal is ours at the moment, so that giving it back twice does nothing the second time.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -191,6 +192,22 @@ pub(crate) fn give_back_if_it_listens() {
 /// The terminal has hung up: nothing more is written to it.
 pub(crate) fn abandon() {
     TAKEN.store(false, Ordering::SeqCst);
+}
+
+/// A signal that asks us to end is obeyed even where the drawing thread cannot: it may be held up in a write to a
+/// terminal that takes nothing (flow control, a dead link). What is under way is in the ledger.
+pub(crate) fn watch_signals() -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            std::thread::sleep(limits::SIGNAL_PATIENCE);
+            // Changes the terminal's mode without writing to it.
+            let _ = crossterm::terminal::disable_raw_mode();
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
 }
 
 /// Give the terminal back before a panic of the drawing thread is told. A panic elsewhere is a task's, which ends alone:

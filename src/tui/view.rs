@@ -195,6 +195,8 @@ pub struct View {
     /// A refresh is under way since.
     pub(crate) refreshing: Option<(u64, Duration)>,
     pub(crate) reply: ReplyGuard,
+    /// Until then keys are dropped: a dialog has just closed by itself, and they were meant for it.
+    pub(crate) deaf_until: Option<Duration>,
     /// Lines typed before: filters, commands.
     pub(crate) filters: Vec<String>,
     pub(crate) commands: Vec<String>,
@@ -239,6 +241,7 @@ impl View {
             requests: 0,
             refreshing: None,
             reply: ReplyGuard::Open,
+            deaf_until: None,
             filters: Vec::new(),
             commands: Vec::new(),
             dirty: true,

@@ -166,6 +166,13 @@ impl Terminal {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).unwrap();
     }
 
+    /// From now on the terminal takes nothing that is written to it, as after Ctrl-S.
+    pub(crate) fn stop_output(&self) {
+        let name = self.master.as_ref().unwrap().tty_name().unwrap();
+        let slave = std::fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
+        nix::sys::termios::tcflow(&slave, nix::sys::termios::FlowArg::TCOOFF).unwrap();
+    }
+
     /// Whether the terminal echoes what is typed and gives lines: as a shell wants it.
     pub(crate) fn is_cooked(&self) -> bool {
         let flags = self.master.as_ref().unwrap().get_termios().unwrap().local_flags.bits();

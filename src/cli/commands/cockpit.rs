@@ -75,6 +75,10 @@ pub async fn prepare(cli: Cli, ui_check: UiCheck) -> Outcome<Cockpit> {
         return Err(Failure::usage("the cockpit needs a terminal")
             .hint("For scripts there are commands, such as `gpudeck offers --json`; `gpudeck --help` lists them."));
     }
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        return Err(Failure::usage("the cockpit needs a terminal that can be drawn on, and TERM is dumb")
+            .hint("`gpudeck jobs --watch`, `gpudeck events -f` and `gpudeck controller` print lines."));
+    }
     let (file, _) = config_file(&app.global, &app.home);
     wrong_ui(&file.display().to_string(), &app.settings, ui_check)?;
     let engine = app.engine(Mode::Live, "cockpit").await?;

@@ -245,6 +245,26 @@ fn op4_enter_after_the_name_neither_acts_nor_cancels() {
     assert_eq!(runner.acting(), 1);
 }
 
+/// The job of a dialog ends while its name is being typed: the letters that are on their way press nothing.
+#[test]
+fn op1_letters_for_a_dialog_that_closed_by_itself_press_nothing() {
+    let mut runner = Runner::new(state(), 120, 40);
+    confirming(&mut runner);
+    runner.wait(Duration::from_secs(1));
+    runner.text("lla");
+    let mut ended = runner.view.state.as_ref().clone();
+    let mut jobs = ended.jobs.to_vec();
+    jobs.iter_mut().filter(|j| j.name == "llama-ft").for_each(|j| j.state = crate::domain::JobState::Terminated);
+    ended.jobs = jobs.into();
+    runner.take(Incoming::State(std::sync::Arc::new(ended)));
+    assert!(runner.view.layers.is_empty(), "it closed by itself");
+    runner.keys("m t l");
+    assert!(runner.view.layers.is_empty() && runner.acting() == 0);
+    runner.wait(Duration::from_secs(1));
+    runner.keys("l");
+    assert_eq!(runner.view.layers.len(), 1, "later keys are keys");
+}
+
 #[test]
 fn op4_a_name_that_is_not_ascii_is_confirmed_by_the_end_of_the_id() {
     let id = JobId::from("0193f0a0-0000-7000-8000-00000000abcd");

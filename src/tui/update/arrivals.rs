@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::config::limits;
 use crate::domain::PlanKind;
 use crate::tui::dialogs::Layer;
 use crate::tui::dialogs::confirm::{Confirm, Question};
@@ -83,6 +84,8 @@ fn check_targets(view: &mut View) {
         true
     });
     if let Some(text) = gone {
+        // Keys on their way were meant for what was there.
+        view.deaf_until = Some(view.at + limits::CONFIRM_GUARD);
         view.refuse(text);
     }
 }

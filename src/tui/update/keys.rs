@@ -95,6 +95,9 @@ pub(super) fn key(view: &mut View, event: &KeyEvent, effects: &mut Vec<Effect>) 
         }
         return;
     }
+    if view.deaf_until.is_some_and(|until| view.at < until) {
+        return;
+    }
     let guarded = matches!(view.layers.last(), Some(Layer::Confirm(c)) if c.guarded());
     if guarded && found != Lookup::Action(Action::Back) {
         return;
