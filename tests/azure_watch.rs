@@ -17,7 +17,8 @@ use axum::{Json, Router};
 use chrono::{TimeZone, Utc};
 use gpudeck::config::azure::AzureSettings;
 use gpudeck::domain::clock::ManualClock;
-use gpudeck::domain::{Availability, ErrorClass, Evidence, InstanceState, Purchase};
+use gpudeck::domain::observation::PriceStatement;
+use gpudeck::domain::{Availability, ErrorClass, Evidence, HourlyRate, InstanceState, Purchase};
 use gpudeck::provider::azure::Azure;
 use gpudeck::provider::{InstanceRef, Provider};
 use serde_json::{Value, json};
@@ -38,6 +39,8 @@ impl azure_core::auth::TokenCredential for Token {
 
 #[derive(Clone)]
 struct Fake {
+    prices: Arc<dyn Fn(&str, Option<String>, &str) -> Response + Send + Sync>,
+    usages: Arc<dyn Fn(&str) -> Response + Send + Sync>,
     skus: Arc<dyn Fn(Option<String>, &str) -> Response + Send + Sync>,
     machines: Value,
 }
@@ -53,6 +56,7 @@ async fn serve(fake: Fake) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let base = address.clone();
+    let prices_base = address.clone();
     let app = Router::new()
         .route(
             "/subscriptions/{s}/providers/Microsoft.Compute/skus",
@@ -78,20 +82,44 @@ async fn serve(fake: Fake) -> String {
                 )
             }),
         )
+        .route(
+            "/prices",
+            get(move |State(f): State<Fake>, Query(q): Query<Page>, headers: HeaderMap| async move {
+                assert!(!headers.contains_key("authorization"), "no token goes to the public list");
+                (f.prices)(&q.filter.unwrap_or_default(), q.page, &prices_base)
+            }),
+        )
+        .route(
+            "/subscriptions/{s}/providers/Microsoft.Compute/locations/{l}/usages",
+            get(|State(f): State<Fake>, Path((_, l)): Path<(String, String)>| async move { (f.usages)(&l) }),
+        )
         .with_state(fake);
     tokio::spawn(async move { axum::serve(listener, app).await });
     address
 }
 
 async fn adapter(skus: impl Fn(Option<String>, &str) -> Response + Send + Sync + 'static, machines: Value) -> Azure {
-    let url = serve(Fake { skus: Arc::new(skus), machines }).await;
+    let none = |_: &str| Json(json!({"value": []})).into_response();
+    let fake = Fake {
+        prices: Arc::new(|_, _, _| StatusCode::NOT_FOUND.into_response()),
+        usages: Arc::new(none),
+        skus: Arc::new(skus),
+        machines,
+    };
+    connected(fake, false).await.0
+}
+
+/// An adapter at this fake, and its clock; `priced` where its list of prices is asked, too.
+async fn connected(fake: Fake, priced: bool) -> (Azure, Arc<ManualClock>) {
+    let url = serve(fake).await;
     let settings = AzureSettings {
         subscription_id: Some("11111111-2222-3333-4444-555555555555".into()),
+        prices_url: priced.then(|| format!("{url}/prices")),
         endpoint_url: Some(url),
         ..AzureSettings::default()
     };
     let clock = Arc::new(ManualClock::at(Utc.with_ymd_and_hms(2026, 11, 1, 0, 0, 0).unwrap()));
-    Azure::with_credential(&settings, Arc::new(Token), clock).unwrap()
+    (Azure::with_credential(&settings, Arc::new(Token), clock.clone()).unwrap(), clock)
 }
 
 fn sku(name: &str, gpus: &str, location: &str, zones: &[&str], restrictions: Value) -> Value {
@@ -262,4 +290,103 @@ fn without_a_subscription_it_says_what_to_do() {
     let clock = Arc::new(ManualClock::at(Utc.with_ymd_and_hms(2026, 11, 1, 0, 0, 0).unwrap()));
     let absent = Azure::with_credential(&AzureSettings::default(), Arc::new(Token), clock).err().unwrap();
     assert!(absent.remedy.contains("AZURE_SUBSCRIPTION_ID"), "{absent:?}");
+}
+
+fn h100(spot: &str) -> Value {
+    json!({"resourceType": "virtualMachines", "name": "Standard_ND96isr_H100_v5", "family": "standardNDSH100v5Family",
+        "locations": ["eastus"], "locationInfo": [{"location": "EastUS", "zones": ["1"]}],
+        "capabilities": [{"name": "GPUs", "value": "8"}, {"name": "vCPUs", "value": "96"},
+            {"name": "LowPriorityCapable", "value": spot}]})
+}
+
+fn meter(name: &str, price: f64) -> Value {
+    json!({"currencyCode": "USD", "retailPrice": price, "unitPrice": price, "armRegionName": "eastus", "location": "US East",
+        "effectiveStartDate": "2026-01-01T00:00:00Z", "meterName": name, "productName": "Virtual Machines NDsrH100v5 Series",
+        "skuName": name, "armSkuName": "Standard_ND96isr_H100_v5", "serviceName": "Virtual Machines",
+        "unitOfMeasure": "1 Hour", "type": "Consumption", "tierMinimumUnits": 0.0, "isPrimaryMeterRegion": true})
+}
+
+/// Retail prices of every page, spot by itself, quotas by family; the list is asked once an hour, and what it does not
+/// answer leaves the prices of before.
+#[tokio::test]
+async fn b9_live_prices_and_quotas_of_azure() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let (asked, down) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let (count, off) = (asked.clone(), down.clone());
+    let fake = Fake {
+        skus: Arc::new(|_, _| Json(json!({"value": [h100("True")]})).into_response()),
+        machines: json!({"value": []}),
+        prices: Arc::new(move |filter, page, base| {
+            if off.load(Ordering::SeqCst) > 0 {
+                return StatusCode::SERVICE_UNAVAILABLE.into_response();
+            }
+            assert!(page.is_some() || filter.contains("armSkuName eq 'Standard_ND96isr_H100_v5'"), "{filter}");
+            count.fetch_add(1, Ordering::SeqCst);
+            match page {
+                None => Json(json!({"Items": [meter("ND96isr_H100_v5", 98.5), "odd", {"retailPrice": "x"}],
+                    "NextPageLink": format!("{base}/prices?page=2")})),
+                Some(_) => Json(json!({"Items": [meter("ND96isr_H100_v5 Spot", 29.25),
+                    meter("ND96isr_H100_v5 Low Priority", 19.0)], "NextPageLink": null})),
+            }
+            .into_response()
+        }),
+        usages: Arc::new(|location| {
+            assert_eq!(location, "eastus");
+            Json(json!({"value": [
+                {"currentValue": 96, "limit": 192, "unit": "Count", "name": {"value": "standardNDSH100v5Family"}},
+                {"currentValue": 0, "limit": 0, "unit": "Count", "name": {"value": "lowPriorityCores"}},
+                {"currentValue": "many", "name": 3}]}))
+            .into_response()
+        }),
+    };
+    let (azure, clock) = connected(fake, true).await;
+    assert!(azure.capabilities().spot.is_yes() && azure.capabilities().live_prices.is_yes());
+    let of = |offerings: &gpudeck::domain::Offerings, purchase| {
+        let all: Vec<_> = offerings.observations.iter().filter(|o| o.key.purchase == purchase).cloned().collect();
+        let price = all.iter().find_map(|o| o.price.map(|p| (o.at, p)));
+        let room = all.iter().find_map(|o| o.quota.clone()).map(|q| (q.code.clone(), q.instances_left()));
+        (price, room)
+    };
+    let start = Utc.with_ymd_and_hms(2026, 11, 1, 0, 0, 0).unwrap();
+    let listed = |usd| Some((start, PriceStatement::Listed(HourlyRate::from_usd(usd).unwrap())));
+    for minutes in [0, 1, 58] {
+        clock.advance(chrono::TimeDelta::minutes(minutes));
+        let offerings = azure.offerings().await.unwrap();
+        assert_eq!(offerings.failed, []);
+        let (price, room) = of(&offerings, Purchase::OnDemand);
+        assert_eq!((price, room), (listed(98.5), Some(("standardNDSH100v5Family".to_owned(), 1))));
+        let (price, room) = of(&offerings, Purchase::Spot);
+        assert_eq!((price, room), (listed(29.25), Some(("lowPriorityCores".to_owned(), 0))));
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "two pages, once");
+    down.store(1, Ordering::SeqCst);
+    clock.advance(chrono::TimeDelta::minutes(5));
+    let offerings = azure.offerings().await.unwrap();
+    assert_eq!(of(&offerings, Purchase::OnDemand).0, listed(98.5), "of when it was read");
+    assert_eq!(offerings.failed.len(), 1, "{:?}", offerings.failed);
+    assert_eq!(offerings.failed[0].class, ErrorClass::Transient);
+}
+
+/// A list that leads to another address is not followed, and quotas that may not be read are told, not guessed.
+#[tokio::test]
+async fn c5_what_azure_does_not_tell_is_not_made_up() {
+    let fake = Fake {
+        skus: Arc::new(|_, _| Json(json!({"value": [h100("False")]})).into_response()),
+        machines: json!({"value": []}),
+        prices: Arc::new(|_, _, _| {
+            Json(json!({"Items": [meter("ND96isr_H100_v5", 98.5)], "NextPageLink": "http://127.0.0.1:9/elsewhere"}))
+                .into_response()
+        }),
+        usages: Arc::new(|_| {
+            let body = json!({"error": {"code": "AuthorizationFailed", "message": "no right to read usages"}});
+            (StatusCode::FORBIDDEN, Json(body)).into_response()
+        }),
+    };
+    let offerings = connected(fake, true).await.0.offerings().await.unwrap();
+    assert_eq!(offerings.failed.len(), 2, "{:?}", offerings.failed);
+    assert!(offerings.failed.iter().any(|e| e.message.contains("not the price list")), "{:?}", offerings.failed);
+    assert!(offerings.failed.iter().any(|e| e.class == ErrorClass::Auth && e.message.contains("quotas of 1 regions")));
+    assert!(offerings.observations.iter().all(|o| o.quota.is_none() && o.key.purchase == Purchase::OnDemand));
+    let published = |o: &gpudeck::domain::Observation| matches!(o.price, Some(PriceStatement::Published(_)));
+    assert!(offerings.observations.iter().any(published), "the table's price, as such");
 }

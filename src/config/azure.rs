@@ -33,6 +33,8 @@ pub struct AzureSettings {
     pub regions: Vec<String>,
     /// Another address than Azure's own. Bearer tokens go there: name only what you trust.
     pub endpoint_url: Option<String>,
+    /// Another address of the public price list; with `endpoint_url` and without this one no list is asked.
+    pub prices_url: Option<String>,
     /// Where machines are made; needed to launch.
     pub resource_group: Option<String>,
     /// The public key that machines let in; needed to launch, for Azure makes no machine without one.

@@ -194,6 +194,9 @@ pub const STALE_AFTER_POLLS: u32 = 2;
 /// ago under an unanswering feed is a guess.
 pub const FIGURES_EXPIRE_AFTER: Duration = Duration::from_mins(10);
 
+/// A price from a provider's own list is stale past this age: three of the hours that such a list is kept for.
+pub const LIST_PRICE_MAX_AGE: Duration = Duration::from_hours(3);
+
 /// A row that only a published table vouches for is stale past this age. List prices change a few times a year, so a
 /// table of the last quarter is worth acting on and an older one is not.
 pub const PUBLISHED_MAX_AGE: Duration = Duration::from_hours(90 * 24);
@@ -378,6 +381,16 @@ pub const GCP_USER_DATA_BYTES: usize = 256 * 1024;
 /// The longest start-up script that Azure takes: 65,535 bytes, before they are written as text.
 pub const AZURE_USER_DATA_BYTES: usize = 65_535;
 
+/// Azure's public list of retail prices: no token, USD, a thousand meters a page.
+pub const AZURE_PRICES_URL: &str = "https://prices.azure.com/api/retail/prices";
+/// How long its prices are believed: they change a few times a month, spot's at most a few times a day.
+pub const AZURE_PRICES_TTL: Duration = Duration::from_hours(1);
+/// Pages of one question to it: fifteen sizes in sixty regions with six meters each are six.
+pub const AZURE_PRICE_PAGES: usize = 50;
+/// Sizes asked for in one question; a filter of more makes an address longer than some proxies take.
+pub const AZURE_SKUS_A_QUESTION: usize = 15;
+/// How long a region's quotas are believed: raised by hand, used up by ourselves.
+pub const AZURE_QUOTA_TTL: Duration = Duration::from_mins(5);
 /// Pages of one list, as a guard against one that leads in a circle. The list of sizes for every region has about ten.
 pub const AZURE_MAX_PAGES: u32 = 1_000;
 

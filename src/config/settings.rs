@@ -162,9 +162,13 @@ impl Patch {
         for (key, message) in gcp.problems() {
             providers.problem_at(r, &format!("gcp.{key}"), &message);
         }
-        for (cloud, url) in [("azure", &azure.endpoint_url), ("gcp", &gcp.endpoint_url)] {
+        for (key, url) in [
+            ("azure.endpoint_url", &azure.endpoint_url),
+            ("azure.prices_url", &azure.prices_url),
+            ("gcp.endpoint_url", &gcp.endpoint_url),
+        ] {
             if let Some(why) = url.as_deref().and_then(endpoint_problem) {
-                providers.problem_at(r, &format!("{cloud}.endpoint_url"), why);
+                providers.problem_at(r, key, why);
             }
         }
         let ui = root.section(r, "ui");

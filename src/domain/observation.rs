@@ -35,6 +35,9 @@ pub struct Observation {
 pub enum PriceStatement {
     /// The provider itself says so now.
     Live(HourlyRate),
+    /// The provider's own price list says so, as read at the observation's time. It is asked seldom, for it changes
+    /// seldom: it is the provider's word for hours, not for minutes.
+    Listed(HourlyRate),
     /// A published table of the observation's date says so.
     Published(HourlyRate),
     /// The source lists the offer, and has no price for it.

@@ -28,7 +28,9 @@ pub(super) struct Gist {
 impl Gist {
     fn of(observations: &[Observation], rows: usize) -> Self {
         let micros = observations.iter().map(|o| match o.price {
-            Some(PriceStatement::Live(rate) | PriceStatement::Published(rate)) => i128::from(rate.micros()),
+            Some(PriceStatement::Live(rate) | PriceStatement::Listed(rate) | PriceStatement::Published(rate)) => {
+                i128::from(rate.micros())
+            }
             Some(PriceStatement::Unpriced) | None => 0,
         });
         Self { rows, prices: micros.sum() }
@@ -69,7 +71,7 @@ fn jumped_prices(book: &Book, observations: &[Observation]) -> Option<String> {
     let (mut compared, mut jumped) = (0_usize, 0_usize);
     for observation in observations {
         let said = match observation.price {
-            Some(PriceStatement::Live(rate)) => rate,
+            Some(PriceStatement::Live(rate) | PriceStatement::Listed(rate)) => rate,
             Some(PriceStatement::Unpriced) => HourlyRate::ZERO,
             Some(PriceStatement::Published(_)) | None => continue,
         };

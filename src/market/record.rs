@@ -142,7 +142,7 @@ impl Facts {
     /// The provider's own last price.
     pub(super) fn live_price(&self) -> Option<HourlyRate> {
         match self.price {
-            Some(PriceFact { statement: PriceStatement::Live(rate), .. }) => Some(rate),
+            Some(PriceFact { statement: PriceStatement::Live(rate) | PriceStatement::Listed(rate), .. }) => Some(rate),
             _ => None,
         }
     }
@@ -209,7 +209,7 @@ impl Facts {
     /// The price to show, and whether the provider itself said it.
     pub(super) fn price(&self) -> (Option<HourlyRate>, bool) {
         match self.price.map(|f| f.statement) {
-            Some(PriceStatement::Live(rate)) => (Some(rate), true),
+            Some(PriceStatement::Live(rate) | PriceStatement::Listed(rate)) => (Some(rate), true),
             Some(PriceStatement::Published(rate)) => (Some(rate), false),
             Some(PriceStatement::Unpriced) | None => (None, false),
         }
@@ -271,7 +271,9 @@ impl Facts {
             (None, None) => self.live_at.or(self.published_at).unwrap_or(self.shape.0),
         };
         let max_age = if self.live_at.is_some() { stale_after } else { span(limits::PUBLISHED_MAX_AGE) };
-        let fresh_until = observed_at.saturating_add(max_age);
+        let listed_at = self.price.filter(|f| matches!(f.statement, PriceStatement::Listed(_))).map(|f| f.at);
+        let listed_until = listed_at.map_or(NEVER, |at| at.saturating_add(span(limits::LIST_PRICE_MAX_AGE)));
+        let fresh_until = observed_at.saturating_add(max_age).min(listed_until);
         let stale = now > fresh_until;
         let stale_next = if stale { NEVER } else { fresh_until.saturating_add(1) };
         // A count from before the news that there is none is no count.
@@ -285,6 +287,8 @@ impl Facts {
         // provider listed the machine. How long the listing is believed is another matter.
         let told_at = match self.price {
             Some(PriceFact { at, statement: PriceStatement::Published(_) }) => at.min(observed_at),
+            // The provider's own list holds until it is no longer believed; from then on it is as old as it is.
+            Some(PriceFact { at, statement: PriceStatement::Listed(_) }) if now > listed_until => at.min(observed_at),
             _ => observed_at,
         };
         let offer = Offer {
@@ -320,7 +324,7 @@ fn rank(statement: PriceStatement) -> (u8, HourlyRate) {
     match statement {
         PriceStatement::Unpriced => (0, HourlyRate::ZERO),
         PriceStatement::Published(rate) => (1, rate),
-        PriceStatement::Live(rate) => (2, rate),
+        PriceStatement::Live(rate) | PriceStatement::Listed(rate) => (2, rate),
     }
 }
 

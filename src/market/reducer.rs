@@ -454,7 +454,9 @@ fn feed_answer(feeds: &BTreeMap<ProviderId, Feed>, provider: &ProviderId) -> u32
 /// The observation with a price of zero or less taken as unknown: `None` where it has none such.
 fn without_free_lunch(observation: &Observation) -> Option<Observation> {
     match observation.price {
-        Some(PriceStatement::Live(rate) | PriceStatement::Published(rate)) if rate <= HourlyRate::ZERO => {
+        Some(PriceStatement::Live(rate) | PriceStatement::Listed(rate) | PriceStatement::Published(rate))
+            if rate <= HourlyRate::ZERO =>
+        {
             Some(Observation { price: Some(PriceStatement::Unpriced), ..observation.clone() })
         }
         _ => None,

@@ -214,6 +214,32 @@ fn c1_c8_rows_go_stale_and_expire_by_their_own_age() {
 }
 
 #[test]
+fn c1_a_price_from_the_providers_own_list_holds_for_hours_and_no_longer() {
+    let mut market = market();
+    market.expect(&aws(), std::time::Duration::from_mins(1), t(0));
+    let listed = Observation {
+        price: Some(PriceStatement::Listed(usd(20.0))),
+        availability: None,
+        ..seen(key("r", 0), t(0), 0.0)
+    };
+    // The list is read once, the listing every minute.
+    let listing = |s| Observation { price: None, ..seen(key("r", 0), t(s), 0.0) };
+    let at = |market: &mut Market, s: i64| {
+        market.apply(&aws(), complete(vec![listed.clone(), listing(s)]), t(s));
+        let o = offer(market, &key("r", 0), t(s));
+        (o.stale, freshness(&o, t(s)), o.price, o.price_is_live)
+    };
+    for s in [0, 3_000, 10_000] {
+        assert_eq!(at(&mut market, s), (false, Freshness::Fresh, Some(usd(20.0)), true), "{s}");
+    }
+    let three_hours = 3 * 3_600;
+    assert_eq!(at(&mut market, three_hours + 60), (true, Freshness::Expired, Some(usd(20.0)), true));
+    // And without a listing it ages like everything else.
+    let o = offer(&mut market, &key("r", 0), t(three_hours + 600));
+    assert!(o.stale);
+}
+
+#[test]
 fn on_demand_is_not_interrupted_and_spot_without_evidence_is_unknown() {
     let mut market = market();
     let on_demand = OfferKey { purchase: Purchase::OnDemand, ..key("r", 0) };

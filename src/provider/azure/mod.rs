@@ -4,14 +4,19 @@
 //! The management crate is the last of its line and speaks `azure_core` 0.21; credentials come from the maintained
 //! `azure_identity` through [`credentials`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use azure_mgmt_compute::package_2024_07_01::Client;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use pages::{List, Pages};
+use prices::{PriceList, Prices};
+use quota::Quotas;
+use rustc_hash::FxHashMap;
+use skus::Listing;
 
 use super::published::Published;
 use super::{
@@ -19,14 +24,19 @@ use super::{
     Support, Termination, account_at,
 };
 use crate::config::azure::AzureSettings;
-use crate::config::limits::{AZURE_USER_DATA_BYTES, LOOKS_AT_ONCE};
-use crate::domain::{Clock, ErrorClass, Instance, Mark, ProviderError, ProviderId, Region};
+use crate::config::limits::{AZURE_PRICES_TTL, AZURE_PRICES_URL, AZURE_USER_DATA_BYTES, LOOKS_AT_ONCE};
+use crate::domain::observation::PriceStatement;
+use crate::domain::{
+    Clock, ErrorClass, Instance, InstanceType, Mark, Observation, ProviderError, ProviderId, Purchase, Region,
+};
 
 mod credentials;
 mod errors;
 mod launch;
 mod machines;
 mod pages;
+mod prices;
+mod quota;
 mod rows;
 mod skus;
 mod transport;
@@ -40,9 +50,16 @@ pub struct Azure {
     client: Client,
     pages: Pages,
     published: Published,
+    /// `None` behind an address of one's own, unless a list is named, too.
+    price_list: Option<PriceList>,
+    prices: tokio::sync::Mutex<Option<Arc<Prices>>>,
+    quotas: std::sync::Mutex<FxHashMap<Region, Quotas>>,
     clock: Arc<dyn Clock>,
 }
 
+/// Why prices are those of the table.
+const NO_LIST: &str =
+    "an endpoint of one's own is configured and no prices_url: prices are those of the published table";
 /// Why nothing can be launched.
 const NOT_SET_UP: &str = "launching needs resource_group and ssh_public_key under [providers.azure]";
 
@@ -81,6 +98,18 @@ impl Azure {
             })?,
             None => azure_core::resource_manager_endpoint::AZURE_PUBLIC_CLOUD.clone(),
         };
+        let list = match (&settings.prices_url, &settings.endpoint_url) {
+            (Some(url), _) => Some(url.as_str()),
+            (None, Some(_)) => None,
+            (None, None) => Some(AZURE_PRICES_URL),
+        };
+        let unread = |e: String| absent(&format!("prices_url: {e}"), "Correct prices_url in [providers.azure].");
+        let price_list = list
+            .map(|url| {
+                let url = url::Url::parse(url).map_err(|e| unread(e.to_string()))?;
+                PriceList::at(url).map_err(|e| unread(e.to_string()))
+            })
+            .transpose()?;
         let unmade =
             |e: azure_core::Error| absent(&format!("the client could not be made: {e}"), "Check [providers.azure].");
         let transport = Arc::new(transport::Transport::to(&endpoint).map_err(unmade)?);
@@ -102,9 +131,9 @@ impl Azure {
             id: "azure".into(),
             capabilities: Capabilities {
                 launch_token: if acts { Support::Yes } else { Support::No(NOT_SET_UP.into()) },
-                spot: Support::No("spot prices are not read from Azure yet".into()),
+                spot: if price_list.is_some() { Support::Yes } else { Support::No(NO_LIST.into()) },
                 zones: Support::Yes,
-                live_prices: Support::No("prices are those of the published table".into()),
+                live_prices: if price_list.is_some() { Support::Yes } else { Support::No(NO_LIST.into()) },
                 stock: Support::No("Azure states restrictions, not stock".into()),
                 max_instances_per_request: u32::from(acts),
                 start_script_bytes: Some(AZURE_USER_DATA_BYTES),
@@ -116,8 +145,66 @@ impl Azure {
             client,
             pages,
             published: Published::of("azure"),
+            price_list,
+            prices: tokio::sync::Mutex::default(),
+            quotas: std::sync::Mutex::default(),
             clock,
         })
+    }
+
+    /// Retail prices of these types, as remembered for an hour; those of before where they cannot be had now, with why.
+    async fn prices(
+        &self,
+        types: BTreeSet<InstanceType>,
+        now: DateTime<Utc>,
+    ) -> (Option<Arc<Prices>>, Option<ProviderError>) {
+        let Some(list) = &self.price_list else { return (None, None) };
+        let mut known = self.prices.lock().await;
+        let young = |p: &Arc<Prices>| {
+            let age = now - p.at;
+            age >= TimeDelta::zero() && age < TimeDelta::from_std(AZURE_PRICES_TTL).unwrap_or_default()
+        };
+        if types.is_empty() || known.as_ref().is_some_and(|p| young(p) && p.covers(&types)) {
+            return (known.clone(), None);
+        }
+        match list.fetch(types, now).await {
+            Ok(prices) => {
+                *known = Some(Arc::new(prices));
+                (known.clone(), None)
+            }
+            Err(error) => (known.clone(), Some(error)),
+        }
+    }
+
+    /// What is said of one size in one place: on demand, and on spot where it is sold so. Prices are of the time when they
+    /// were read, quotas and restrictions of now.
+    fn state(
+        &self,
+        listing: &Listing,
+        prices: Option<&Prices>,
+        quotas: Option<&Quotas>,
+        now: DateTime<Utc>,
+        out: &mut Vec<Observation>,
+    ) {
+        let kind = &listing.shape.instance_type;
+        let mut models = vec![Purchase::OnDemand];
+        // Without a live list spot is neither priced nor shown: the table has no spot prices of Azure.
+        if listing.spot && prices.is_some() {
+            models.push(Purchase::Spot);
+        }
+        for purchase in models {
+            let mut seen = listing.observe(&self.id, purchase, now);
+            seen.quota = quotas.and_then(|q| q.room(listing.family.as_deref(), listing.vcpus, purchase));
+            match prices.and_then(|p| Some((p.at, p.of(&listing.region, kind, purchase)?))) {
+                Some((at, rate)) => {
+                    let price = Some(PriceStatement::Listed(rate));
+                    out.push(Observation { at, price, availability: None, quota: None, ..seen.clone() });
+                    out.push(seen);
+                }
+                None if purchase == Purchase::OnDemand => self.published.state_on_demand(seen, out),
+                None => out.push(Observation { price: Some(PriceStatement::Unpriced), ..seen }),
+            }
+        }
     }
 
     /// Machines under such a mark, each with its state: the list has marks, and only a look at one has its power state.
@@ -196,6 +283,7 @@ impl Provider for Azure {
             self.settings.regions.iter().map(Some).collect()
         };
         let mut answered = false;
+        let mut listings = Vec::new();
         for scope in scopes {
             let list = List {
                 operation: "ResourceSkus_List",
@@ -206,9 +294,8 @@ impl Provider for Azure {
                     .into_iter()
                     .collect(),
             };
-            let observations = &mut offerings.observations;
             let take = |row: rows::Sku, skipped: &mut BTreeMap<String, u32>| {
-                skus::read(&row, &self.id, &self.published, now, observations, skipped);
+                skus::read(&row, &self.published, &mut listings, skipped);
             };
             match self.pages.rows(&list, &mut offerings.skipped, take).await {
                 Ok(()) => answered = true,
@@ -219,7 +306,15 @@ impl Provider for Azure {
                 }
             }
         }
-        answered |= !offerings.observations.is_empty();
+        answered |= !listings.is_empty();
+        let regions: BTreeSet<Region> = listings.iter().map(|l| l.region.clone()).collect();
+        let types: BTreeSet<InstanceType> = listings.iter().map(|l| l.shape.instance_type.clone()).collect();
+        let ((prices, unpriced), (quotas, unknown)) = tokio::join!(self.prices(types, now), self.quotas(regions, now));
+        // Both are beside the point where nothing is listed at all.
+        offerings.failed.extend(unpriced.into_iter().chain(unknown).filter(|_| answered));
+        for listing in &listings {
+            self.state(listing, prices.as_deref(), quotas.get(&listing.region), now, &mut offerings.observations);
+        }
         match offerings.failed.first() {
             Some(error) if !answered => Err(error.clone()),
             _ => Ok(offerings),

@@ -15,6 +15,7 @@ fn null_is_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(d: D)
 pub(super) struct Sku {
     pub(super) resource_type: Option<String>,
     pub(super) name: Option<String>,
+    pub(super) family: Option<String>,
     #[serde(deserialize_with = "null_is_empty")]
     pub(super) location_info: Vec<LocationInfo>,
     #[serde(deserialize_with = "null_is_empty")]
@@ -126,4 +127,19 @@ pub(super) struct NetworkProperties {
 #[serde(default)]
 pub(super) struct Subnet {
     pub(super) id: Option<String>,
+}
+
+/// How much of a quota is used.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Usage {
+    pub(super) name: UsageName,
+    pub(super) limit: Option<f64>,
+    pub(super) current_value: Option<f64>,
+}
+
+#[derive(Deserialize, Debug, Default)]
+#[serde(default)]
+pub(super) struct UsageName {
+    pub(super) value: Option<String>,
 }

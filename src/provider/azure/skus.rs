@@ -63,15 +63,49 @@ fn is_restricted(sku: &Sku, location: &str, zone: Option<&str>) -> bool {
     })
 }
 
-/// Put one SKU into the answer, or count it as skipped.
-pub(super) fn read(
-    sku: &Sku,
-    provider: &ProviderId,
-    published: &Published,
-    now: DateTime<Utc>,
-    observations: &mut Vec<Observation>,
-    skipped: &mut BTreeMap<String, u32>,
-) {
+/// A size in a place.
+pub(super) struct Listing {
+    pub(super) region: Region,
+    pub(super) zone: Option<Zone>,
+    pub(super) shape: Arc<Shape>,
+    /// The subscription may not use it there.
+    pub(super) restricted: bool,
+    /// Whether it can be had on spot at all.
+    pub(super) spot: bool,
+    /// Which quota it counts against.
+    pub(super) family: Option<String>,
+    pub(super) vcpus: Option<u32>,
+}
+
+impl Listing {
+    /// As an observation without price and quota. Listed is not in stock; restricted is a plain no.
+    pub(super) fn observe(&self, provider: &ProviderId, purchase: Purchase, now: DateTime<Utc>) -> Observation {
+        let availability = if self.restricted {
+            (Availability::None, Evidence::Api)
+        } else {
+            (Availability::Unknown, Evidence::Catalogue)
+        };
+        Observation {
+            key: OfferKey {
+                provider: provider.clone(),
+                region: self.region.clone(),
+                zone: self.zone.clone(),
+                instance_type: self.shape.instance_type.clone(),
+                purchase,
+            },
+            at: now,
+            shape: self.shape.clone(),
+            price: None,
+            availability: Some(availability),
+            capacity: None,
+            quota: None,
+            interruptions_per_day: None,
+        }
+    }
+}
+
+/// Put one SKU into the list, or count it as skipped.
+pub(super) fn read(sku: &Sku, published: &Published, listings: &mut Vec<Listing>, skipped: &mut BTreeMap<String, u32>) {
     if sku.resource_type.as_deref() != Some("virtualMachines") {
         return;
     }
@@ -95,33 +129,18 @@ pub(super) fn read(
             continue;
         };
         let location = location.to_ascii_lowercase();
-        let region = Region::from(location.as_str());
         let zones: Vec<Option<&str>> =
             if info.zones.is_empty() { vec![None] } else { info.zones.iter().map(|z| Some(z.as_str())).collect() };
         for zone in zones {
-            // Listed is not in stock. Restricted is a plain no.
-            let availability = if is_restricted(sku, &location, zone) {
-                (Availability::None, Evidence::Api)
-            } else {
-                (Availability::Unknown, Evidence::Catalogue)
-            };
-            let listing = Observation {
-                key: OfferKey {
-                    provider: provider.clone(),
-                    region: region.clone(),
-                    zone: zone.map(Zone::from),
-                    instance_type: name.clone(),
-                    purchase: Purchase::OnDemand,
-                },
-                at: now,
+            listings.push(Listing {
+                region: Region::from(location.as_str()),
+                zone: zone.map(Zone::from),
                 shape: shape.clone(),
-                price: None,
-                availability: Some(availability),
-                capacity: None,
-                quota: None,
-                interruptions_per_day: None,
-            };
-            published.state_on_demand(listing, observations);
+                restricted: is_restricted(sku, &location, zone),
+                spot: capability(sku, "LowPriorityCapable") == Some("True"),
+                family: sku.family.clone(),
+                vcpus: number(sku, "vCPUs").map(|n| n as u32).or(shape.vcpus),
+            });
         }
     }
 }
