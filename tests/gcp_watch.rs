@@ -44,6 +44,15 @@ async fn adapter(types: impl Fn(Option<String>) -> Response + Send + Sync + 'sta
                 }),
             )
             .route("/compute/v1/projects/p/aggregated/instances", get(move || async move { Json(machines.clone()) }))
+            .route(
+                "/compute/v1/projects/p/regions",
+                get(|| async {
+                    Json(json!({"items": [{"name": "us-central1", "quotas": [
+                        {"metric": "NVIDIA_H100_GPUS", "limit": 16.0, "usage": 4.0},
+                        {"metric": "PREEMPTIBLE_NVIDIA_H100_GPUS", "limit": 0.0, "usage": 0.0},
+                        {"metric": "BRAND_NEW_THINGS", "limit": 1.0}]}]}))
+                }),
+            )
             .with_state(answer);
     tokio::spawn(async move { axum::serve(listener, app).await });
     let settings = GcpSettings { project: Some("p".into()), endpoint_url: Some(url), ..GcpSettings::default() };
@@ -83,6 +92,12 @@ async fn types_of_all_pages_and_zones_are_read_and_an_unreached_zone_is_told() {
     assert_eq!(of("a3-highgpu-8g").key.region.as_str(), "us-central1");
     assert_eq!(of("a3-highgpu-8g").key.zone.as_ref().unwrap().as_str(), "us-central1-a");
     assert_eq!(of("a3-highgpu-8g").shape.accelerators.floor(), 8);
+    let room = |t: &str| {
+        let all = offerings.observations.iter().filter(|o| o.key.instance_type == t);
+        all.filter_map(|o| o.quota.clone()).map(|q| (q.code.clone(), q.instances_left())).next()
+    };
+    assert_eq!(room("a3-highgpu-8g"), Some(("NVIDIA_H100_GPUS".to_owned(), 1)), "twelve left, eight a machine");
+    assert_eq!(room("a9-new-4g"), None, "not told is not none");
     assert!(!of("a9-new-4g").shape.accelerator.is_known(), "c2: unknown, not dropped");
     assert_eq!(of("a9-new-4g").shape.interconnect, Interconnect::Unknown);
     assert_eq!(offerings.skipped.values().sum::<u32>(), 1, "{:?}", offerings.skipped);

@@ -389,8 +389,8 @@ pub const AZURE_PRICES_TTL: Duration = Duration::from_hours(1);
 pub const AZURE_PRICE_PAGES: usize = 50;
 /// Sizes asked for in one question; a filter of more makes an address longer than some proxies take.
 pub const AZURE_SKUS_A_QUESTION: usize = 15;
-/// How long a region's quotas are believed: raised by hand, used up by ourselves.
-pub const AZURE_QUOTA_TTL: Duration = Duration::from_mins(5);
+/// How long quotas are believed: raised by hand, used up by ourselves.
+pub const QUOTA_TTL: Duration = Duration::from_mins(5);
 /// Pages of one list, as a guard against one that leads in a circle. The list of sizes for every region has about ten.
 pub const AZURE_MAX_PAGES: u32 = 1_000;
 

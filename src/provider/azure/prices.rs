@@ -61,7 +61,7 @@ struct Meter {
     arm_sku_name: String,
     sku_name: String,
     #[serde(rename = "meterName")]
-    meter: String,
+    counted_as: String,
     product_name: String,
     unit_of_measure: String,
     #[serde(rename = "type")]
@@ -89,7 +89,8 @@ impl Prices {
 
     /// Take in one meter, if it is one that counts.
     fn take(&mut self, meter: &Meter, now: DateTime<Utc>) {
-        let says = |text: &str| [&meter.product_name, &meter.sku_name, &meter.meter].iter().any(|t| t.contains(text));
+        let says =
+            |text: &str| [&meter.product_name, &meter.sku_name, &meter.counted_as].iter().any(|t| t.contains(text));
         let counts = meter.currency_code == "USD"
             && meter.kind == "Consumption"
             && meter.unit_of_measure == "1 Hour"
@@ -210,7 +211,7 @@ mod tests {
             arm_region_name: "eastus".into(),
             arm_sku_name: "Standard_ND96isr_H100_v5".into(),
             sku_name: sku_name.into(),
-            meter: sku_name.into(),
+            counted_as: sku_name.into(),
             product_name: product.into(),
             unit_of_measure: "1 Hour".into(),
             kind: "Consumption".into(),

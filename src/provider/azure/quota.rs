@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::Azure;
 use super::pages::List;
 use super::rows::Usage;
-use crate::config::limits::{AZURE_QUOTA_TTL, LOOKS_AT_ONCE};
+use crate::config::limits::{LOOKS_AT_ONCE, QUOTA_TTL};
 use crate::domain::{ProviderError, Purchase, QuotaRoom, Region};
 use crate::provider::Result;
 use futures_util::{StreamExt as _, stream};
@@ -60,7 +60,7 @@ impl Azure {
         let mut known = self.quotas.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let young = |q: &Quotas| {
             let age = now - q.at;
-            age >= chrono::TimeDelta::zero() && age < chrono::TimeDelta::from_std(AZURE_QUOTA_TTL).unwrap_or_default()
+            age >= chrono::TimeDelta::zero() && age < chrono::TimeDelta::from_std(QUOTA_TTL).unwrap_or_default()
         };
         known.retain(|_, quotas| young(quotas));
         let wanted: Vec<Region> = regions.into_iter().filter(|r| !known.contains_key(r)).collect();

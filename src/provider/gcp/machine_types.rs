@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use google_cloud_compute_v1::model::{MachineType, MachineTypesScopedList};
 
 use super::super::Offerings;
+use super::quotas::Quotas;
 use super::{Gcp, last, region_of};
 use crate::catalogue::{accelerators, instance_types};
 use crate::domain::{
@@ -37,6 +38,7 @@ pub(super) fn read(
     scope_name: &str,
     scope: &MachineTypesScopedList,
     gcp: &Gcp,
+    quotas: Option<&Quotas>,
     now: DateTime<Utc>,
     offerings: &mut Offerings,
 ) {
@@ -72,6 +74,10 @@ pub(super) fn read(
             *offerings.skipped.entry("a machine type whose accelerators cannot be read".into()).or_default() += 1;
             continue;
         };
+        let quota = kind.accelerators.first().and_then(|a| {
+            let (name, count) = (a.guest_accelerator_type.as_deref().map(last)?, a.guest_accelerator_count?);
+            quotas?.room(&region, name, f64::from(count), Purchase::OnDemand)
+        });
         let listing = Observation {
             key: OfferKey {
                 provider: gcp.id.clone(),
@@ -85,7 +91,7 @@ pub(super) fn read(
             price: None,
             availability: Some((Availability::Unknown, Evidence::Catalogue)),
             capacity: None,
-            quota: None,
+            quota,
             interruptions_per_day: None,
         };
         gcp.published.state_on_demand(listing, &mut offerings.observations);

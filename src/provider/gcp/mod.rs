@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use google_cloud_auth::credentials::Credentials;
-use google_cloud_compute_v1::client::{Instances, MachineTypes, ZoneOperations};
+use google_cloud_compute_v1::client::{Instances, MachineTypes, Regions, ZoneOperations};
 use google_cloud_gax::paginator::ItemPaginator as _;
 use google_cloud_gax::retry_policy::{Aip194Strict, RetryPolicyExt as _};
 use tokio::sync::OnceCell;
@@ -27,6 +27,7 @@ mod errors;
 mod launch;
 mod machine_types;
 mod machines;
+mod quotas;
 
 /// Types of the accelerator-optimised families; a filter, since a project has tens of thousands of other rows.
 const ACCELERATOR_FAMILIES: &str = r#"name eq "(a2|a3|a4|a4x|g2|g4)-.*""#;
@@ -41,6 +42,8 @@ pub struct Gcp {
     machine_types: OnceCell<MachineTypes>,
     instances: OnceCell<Instances>,
     operations: OnceCell<ZoneOperations>,
+    regions_client: OnceCell<Regions>,
+    quotas: tokio::sync::Mutex<Option<Arc<quotas::Quotas>>>,
     published: Published,
     clock: Arc<dyn Clock>,
 }
@@ -99,6 +102,8 @@ impl Gcp {
             machine_types: OnceCell::new(),
             instances: OnceCell::new(),
             operations: OnceCell::new(),
+            regions_client: OnceCell::new(),
+            quotas: tokio::sync::Mutex::default(),
             published: Published::of("gcp"),
             clock,
         })
@@ -211,12 +216,21 @@ impl Provider for Gcp {
     async fn offerings(&self) -> Result<Offerings> {
         let now = self.clock.now();
         let mut offerings = Offerings { complete: self.settings.regions.is_empty(), ..Offerings::default() };
+        // Types are of use without quotas.
+        let quotas = match self.quotas(now).await {
+            Ok(quotas) => Some(quotas),
+            Err(mut error) => {
+                error.message = format!("quotas are not known: {}", error.message);
+                offerings.failed.push(error);
+                None
+            }
+        };
         let client = self.machine_types().await?;
         let mut items = client.aggregated_list().set_project(&self.project).set_filter(ACCELERATOR_FAMILIES).by_item();
         while let Some(item) = items.next().await {
             let (scope_name, scope) =
                 item.map_err(|e| errors::classify(&self.id, "machineTypes.aggregatedList", &e))?;
-            machine_types::read(&scope_name, &scope, self, now, &mut offerings);
+            machine_types::read(&scope_name, &scope, self, quotas.as_deref(), now, &mut offerings);
         }
         Ok(offerings)
     }
