@@ -100,12 +100,16 @@ async fn a12_an_answer_lost_after_the_effect_is_an_unknown_outcome_and_the_machi
     for fault in [
         Fault::LostAfterEffect { status: 500 },
         Fault::LostAfterEffect { status: 504 },
-        Fault::Truncated,
+        Fault::Truncated(0),
+        Fault::Truncated(50),
+        Fault::Truncated(75),
+        Fault::Truncated(99),
         Fault::Garbage,
     ] {
         let (fake, ec2, _dir) = one_region().await;
         fake.fail("RunInstances", None, 1, fault.clone());
-        let lost = ec2.launch(&on_demand("op1-a1-n0")).await.unwrap_err();
+        let answer = ec2.launch(&on_demand("op1-a1-n0")).await;
+        let Err(lost) = answer else { panic!("{fault:?}: {answer:?}") };
         assert_eq!(lost.class, ErrorClass::Transient, "{fault:?} promises nothing");
         assert_eq!(fake.calls("RunInstances").len(), 1, "no retries inside");
         let found = ec2.find_by_token(&EAST.into(), "op1-a1-n0", &mark(0)).await.unwrap();
@@ -778,6 +782,61 @@ async fn f18_an_endpoint_without_identities_is_one_account() {
     assert_eq!(ec2.account().await.unwrap(), format!("the only account at {}", fake.url));
 }
 
+/// AWS announces two minutes before that it takes a spot machine away; where it does not say, the machine is shown all
+/// the same.
+#[tokio::test]
+async fn e2_a_spot_notice_is_seen_before_the_machine_goes() {
+    let (fake, ec2, _dir) = one_region().await;
+    let kept = ec2.launch(&spot("op1-a1-n0")).await.unwrap();
+    let taken = ec2.launch(&spot("op1-a1-n1")).await.unwrap();
+    for machine in [&kept, &taken] {
+        fake.set_state(machine.id.as_str(), "running", "", "");
+    }
+    let both = [reference(&kept), reference(&taken)];
+    let notices = |found: Vec<gpudeck::domain::Instance>| {
+        let mut all: Vec<_> = found.iter().map(|i| (i.id.clone(), i.preemption_notice)).collect();
+        all.sort();
+        all
+    };
+    assert!(notices(ec2.describe(&both).await.unwrap()).iter().all(|(_, notice)| notice.is_none()));
+    let at = |id| move |m: &&mut ec2_fake::Machine| m.id == id;
+    fake.world().machines.iter_mut().find(at(taken.id.as_str())).unwrap().request = "marked-for-termination".into();
+    let announced: DateTime<chrono::Utc> = "2026-12-01T02:02:00Z".parse().unwrap();
+    let found = notices(ec2.describe(&both).await.unwrap());
+    assert_eq!(found.iter().filter(|(_, n)| n.is_some()).cloned().collect::<Vec<_>>(), [(taken.id, Some(announced))]);
+    fake.fail("DescribeSpotInstanceRequests", None, 1, Fault::refuse(403, "UnauthorizedOperation", "no"));
+    assert_eq!(ec2.describe(&both).await.unwrap().len(), 2);
+}
+
+/// What the account may still run: limits from the service of quotas, less what runs, whoever started it; asked once in
+/// some minutes, and told for on-demand and spot apart.
+#[tokio::test]
+async fn d2_quotas_say_what_is_left_before_anything_is_launched() {
+    let (fake, ec2, _dir) = one_region().await;
+    let quota = |code: &str, name: &str, value: f64| {
+        format!(r#"{{"ServiceCode":"ec2","QuotaCode":"{code}","QuotaName":"{name}","Value":{value}}}"#)
+    };
+    let list = [
+        quota("L-417A185B", "Running On-Demand P instances", 400.0),
+        quota("L-C4BD4855", "All P5 Spot Instance Requests", 192.0),
+        quota("L-0000AAAA", "Something else", 1.0),
+    ];
+    fake.world().quotas = Some(format!(r#"{{"Quotas":[{}]}}"#, list.join(",")));
+    ec2.launch(&on_demand("op1-a1-n0")).await.unwrap();
+    fake.world().seen.clear();
+    for _ in 0..2 {
+        let offerings = ec2.offerings().await.unwrap();
+        assert_eq!(offerings.failed, []);
+        let room = |purchase| {
+            let of = offerings.observations.iter().filter(|o| o.key.purchase == purchase);
+            of.filter_map(|o| o.quota.clone()).map(|q| (q.code.clone(), q.used, q.instances_left())).next()
+        };
+        assert_eq!(room(Purchase::OnDemand), Some(("L-417A185B".to_owned(), 192.0, 1)));
+        assert_eq!(room(Purchase::Spot), Some(("L-C4BD4855".to_owned(), 0.0, 1)));
+    }
+    assert_eq!(fake.calls("DescribeInstances").len(), 1, "remembered");
+}
+
 /// An endpoint, or who sits in front of it, sends and sends: the answer is cut off, memory is not filled.
 #[tokio::test]
 async fn an_answer_without_an_end_is_cut_off() {
@@ -815,7 +874,8 @@ async fn secrets_and_start_up_scripts_are_in_no_error_and_no_debug_text() {
     let mut request = on_demand("op1-a1-n0");
     request.user_data = Some("canary-start-up-script".into());
     let mut told = vec![format!("{ec2:?}")];
-    for fault in [Fault::Garbage, Fault::Truncated, Fault::refuse(400, "InvalidParameterValue", "no"), Fault::Hang] {
+    for fault in [Fault::Garbage, Fault::Truncated(50), Fault::refuse(400, "InvalidParameterValue", "no"), Fault::Hang]
+    {
         let (settings, _dir) = settings(&fake.url, &[EAST]);
         let ec2 = adapter_with(&settings, Deadlines { call: Duration::from_millis(300), ..Deadlines::default() });
         fake.fail("RunInstances", None, 1, fault);

@@ -496,6 +496,8 @@ pub const AWS_REGIONS_AT_ONCE: usize = 8;
 /// How long a region waits for another one to find out which of the many hundred types have no accelerator, before it
 /// asks for itself: the answer spares some 6 MB, a hanging region must not cost more than this.
 pub const AWS_FIRST_LISTING_WAIT: Duration = Duration::from_secs(5);
+/// Between the announcement that a spot machine is taken away and the doing, as AWS says.
+pub const AWS_SPOT_NOTICE: chrono::Duration = chrono::Duration::minutes(2);
 /// How long the word holds whose account the credentials belong to: as long as an SDK keeps credentials at the least.
 pub const AWS_ACCOUNT: Duration = Duration::from_mins(5);
 /// And while nobody answers that question: the shortest session that AWS gives out credentials for.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Form, State};
+use axum::extract::{Form, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::routing::post;
 
@@ -31,8 +31,8 @@ pub(crate) enum Fault {
     Refuse { status: u16, code: String, message: String, retry_after: Option<String> },
     /// Done, and then answered with this status and an empty body.
     LostAfterEffect { status: u16 },
-    /// Done, and the body breaks off in the middle.
-    Truncated,
+    /// Done, and the body breaks off after so many percent of it.
+    Truncated(usize),
     /// Done, and the body is not EC2's.
     Garbage,
     /// Never answered.
@@ -71,6 +71,8 @@ pub(crate) struct Machine {
     pub(crate) transition: String,
     /// Listings that do not show it yet.
     pub(crate) hidden_for: u32,
+    /// The status of the spot request behind it.
+    pub(crate) request: String,
     /// Where the next look finds it to be.
     pub(crate) next: Option<(String, (String, String))>,
 }
@@ -99,6 +101,8 @@ pub(crate) struct World {
     pub(crate) endless: bool,
     /// The filter `client-token` is refused.
     pub(crate) no_token_filter: bool,
+    /// What the service of quotas answers; `None`: there is none.
+    pub(crate) quotas: Option<String>,
     /// Types are not listed by zone id.
     pub(crate) no_zone_ids: bool,
     /// New machines are hidden from so many listings.
@@ -196,11 +200,20 @@ pub(crate) fn zone_id(region: &str, n: usize) -> String {
     format!("{}{direction}{}-az{}", parts[0], parts.last().expect("a number"), n + 1)
 }
 
-async fn answer(
-    State(world): State<Arc<Mutex<World>>>,
-    headers: HeaderMap,
-    Form(form): Form<Vec<(String, String)>>,
-) -> Response<Body> {
+async fn answer(State(world): State<Arc<Mutex<World>>>, headers: HeaderMap, request: Request) -> Response<Body> {
+    if let Some(target) = headers.get("x-amz-target").and_then(|t| t.to_str().ok()) {
+        // Another protocol, and another service at the same address.
+        let world = world.lock().unwrap_or_else(PoisonError::into_inner);
+        return match &world.quotas {
+            Some(quotas) if target == "ServiceQuotasV20190624.ListServiceQuotas" => {
+                wire::raw(StatusCode::OK, quotas.clone())
+            }
+            _ => wire::raw(StatusCode::BAD_REQUEST, "{\"__type\":\"UnknownOperationException\"}".into()),
+        };
+    }
+    let Ok(Form(form)) = Form::<Vec<(String, String)>>::from_request(request, &()).await else {
+        return wire::error(400, "MalformedQueryString", "not a form", None);
+    };
     let params: Params = form.into_iter().collect();
     let action = params.get("Action").cloned().unwrap_or_default();
     let Some(region) = signed_region(&headers) else {
@@ -229,8 +242,8 @@ async fn answer(
         (Some(Fault::LostAfterEffect { status }), _) => {
             wire::raw(StatusCode::from_u16(status).expect("a status"), String::new())
         }
-        (Some(Fault::Truncated), Some(Ok(body))) => {
-            wire::raw(StatusCode::OK, body.chars().take(body.len() / 2).collect())
+        (Some(Fault::Truncated(percent)), Some(Ok(body))) => {
+            wire::raw(StatusCode::OK, body.chars().take(body.len() * percent / 100).collect())
         }
         (Some(Fault::Endless), _) => {
             let piece = || Ok::<_, std::convert::Infallible>(vec![b'<'; 1 << 16]);
@@ -284,6 +297,13 @@ impl World {
             "DescribeImages" => Ok(wire::images(&self.images, &filter_values(params, "name"), params.get("ImageId.1"))),
             "RunInstances" => self.run(region, params),
             "DescribeInstances" => self.describe(region, params),
+            "DescribeSpotInstanceRequests" => {
+                let wanted = filter_values(params, "instance-id");
+                let of = |m: &&Machine| m.region == region && m.spot && wanted.contains(&m.id);
+                let rows: Vec<(String, String)> =
+                    self.machines.iter().filter(of).map(|m| (m.id.clone(), m.request.clone())).collect();
+                Ok(wire::spot_requests(&rows))
+            }
             "TerminateInstances" => self.terminate(region, params),
             other => Err((400, "InvalidAction", format!("The action {other} is not valid for this web service."))),
         }
@@ -367,6 +387,7 @@ impl World {
             reason: (String::new(), String::new()),
             transition: String::new(),
             hidden_for: self.lag,
+            request: "fulfilled".into(),
             next: Some(match &self.dies {
                 Some(reason) => ("terminated".into(), reason.clone()),
                 None => ("running".into(), (String::new(), String::new())),
@@ -381,8 +402,9 @@ impl World {
     fn describe(&mut self, region: &str, params: &Params) -> Result<String, Refusal> {
         let filters = filters(params);
         for (name, _) in &filters {
-            let known =
-                name.starts_with("tag:") || name == "instance-id" || (name == "client-token" && !self.no_token_filter);
+            let known = name.starts_with("tag:")
+                || matches!(name.as_str(), "instance-id" | "instance-type" | "instance-state-name")
+                || (name == "client-token" && !self.no_token_filter);
             if !known {
                 return Err((400, "InvalidParameterValue", format!("The filter '{name}' is invalid")));
             }
@@ -397,6 +419,8 @@ impl World {
                 let own: Vec<&str> = match name.as_str() {
                     "instance-id" => vec![&machine.id],
                     "client-token" => vec![&machine.token],
+                    "instance-type" => vec![&machine.kind],
+                    "instance-state-name" => vec![&machine.state],
                     tag => machine
                         .tags
                         .iter()

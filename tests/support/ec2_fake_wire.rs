@@ -168,9 +168,17 @@ pub(crate) fn images(images: &[(String, String, String)], patterns: &[String], i
 
 fn machine(m: &Machine) -> String {
     let tags = items("tagSet", m.tags.iter().map(|(k, v)| format!("<key>{}</key><value>{}</value>", xml(k), xml(v))));
-    let lifecycle = if m.spot { "<instanceLifecycle>spot</instanceLifecycle>" } else { "" };
+    let lifecycle = if m.spot {
+        format!(
+            "<instanceLifecycle>spot</instanceLifecycle><spotInstanceRequestId>sir-{}</spotInstanceRequestId>",
+            xml(&m.id)
+        )
+    } else {
+        String::new()
+    };
+    let cpus = "<cpuOptions><coreCount>96</coreCount><threadsPerCore>2</threadsPerCore></cpuOptions>";
     format!(
-        "<instanceId>{}</instanceId><imageId>ami-0123456789abcdef0</imageId><instanceState><code>0</code><name>{}</name></instanceState><reason>{}</reason><instanceType>{}</instanceType><launchTime>2026-12-01T01:00:00.000Z</launchTime><placement><availabilityZone>{}</availabilityZone></placement><stateReason><code>{}</code><message>{}</message></stateReason><clientToken>{}</clientToken>{lifecycle}{tags}",
+        "<instanceId>{}</instanceId><imageId>ami-0123456789abcdef0</imageId><instanceState><code>0</code><name>{}</name></instanceState><reason>{}</reason><instanceType>{}</instanceType><launchTime>2026-12-01T01:00:00.000Z</launchTime><placement><availabilityZone>{}</availabilityZone></placement><stateReason><code>{}</code><message>{}</message></stateReason><clientToken>{}</clientToken>{cpus}{lifecycle}{tags}",
         m.id,
         xml(&m.state),
         xml(&m.transition),
@@ -191,6 +199,18 @@ pub(crate) fn describe(page: &[Machine], next: Option<&str>) -> String {
         page.iter().map(|m| format!("<reservationId>r-1</reservationId>{}", items("instancesSet", [machine(m)])));
     let next = next.map_or_else(String::new, |t| format!("<nextToken>{t}</nextToken>"));
     envelope("DescribeInstances", &format!("{}{next}", items("reservationSet", rows)))
+}
+
+/// The requests behind spot machines: the machine's id, and the code of the request's status.
+pub(crate) fn spot_requests(rows: &[(String, String)]) -> String {
+    let rows = rows.iter().map(|(id, code)| {
+        format!(
+            "<spotInstanceRequestId>sir-{0}</spotInstanceRequestId><instanceId>{0}</instanceId><state>active</state><status><code>{1}</code><updateTime>2026-12-01T02:00:00.000Z</updateTime><message>m</message></status>",
+            xml(id),
+            xml(code)
+        )
+    });
+    envelope("DescribeSpotInstanceRequests", &items("spotInstanceRequestSet", rows))
 }
 
 pub(crate) fn terminate(id: &str, before: &str, now: &str) -> String {

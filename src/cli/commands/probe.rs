@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use futures_util::future::join_all;
 use tokio::net::{TcpStream, lookup_host};
 
 use super::latency::print;
+use super::system_now;
 use crate::cli::app::App;
 use crate::cli::facts::WorldFacts;
 use crate::cli::failure::{Exit, Failure, Outcome};
@@ -99,7 +99,7 @@ fn figures(from: &Location, to: &Location, probed: &Probed) -> Option<Latency> {
         loss_percent: Some(f64::from(probed.lost) * 100.0 / f64::from(sent.max(1))),
         samples: Some(sent),
         source: LatencySource::Measured,
-        observed_at: Some(Utc::now()),
+        observed_at: Some(system_now()),
     })
 }
 

@@ -16,7 +16,9 @@ use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::web_identity_token::WebIdentityTokenCredentialsProvider;
-use aws_sdk_ec2::config::interceptors::BeforeDeserializationInterceptorContextMut;
+use aws_sdk_ec2::config::interceptors::{
+    AfterDeserializationInterceptorContextRef, BeforeDeserializationInterceptorContextMut,
+};
 use aws_sdk_ec2::config::{
     BehaviorVersion, ConfigBag, IdentityCache, Intercept, Region as SdkRegion, RuntimeComponents,
     SharedCredentialsProvider,
@@ -51,6 +53,8 @@ pub(super) struct Clients {
     /// All that the clients have in common.
     common: aws_sdk_ec2::config::Builder,
     by_region: RwLock<HashMap<Region, aws_sdk_ec2::Client>>,
+    quotas: aws_sdk_servicequotas::config::Builder,
+    quotas_by_region: RwLock<HashMap<Region, aws_sdk_servicequotas::Client>>,
     /// The security token service at the home region.
     pub(super) sts: aws_sdk_sts::Client,
 }
@@ -72,6 +76,14 @@ impl Clients {
             .identity_cache(IdentityCache::lazy().build())
             .retry_config(RetryConfig::disabled())
             .interceptor(BodyLimit)
+            .interceptor(WholeXml)
+            .timeout_config(timeouts.clone());
+        let mut quotas = aws_sdk_servicequotas::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .credentials_provider(credentials.clone())
+            .identity_cache(IdentityCache::lazy().build())
+            .retry_config(RetryConfig::disabled())
+            .interceptor(BodyLimit)
             .timeout_config(timeouts.clone());
         let mut sts = aws_sdk_sts::Config::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -79,12 +91,29 @@ impl Clients {
             .region(home)
             .retry_config(RetryConfig::disabled())
             .interceptor(BodyLimit)
+            .interceptor(WholeXml)
             .timeout_config(timeouts);
         if let Some(url) = &settings.endpoint_url {
             common = common.endpoint_url(url);
             sts = sts.endpoint_url(url);
+            quotas = quotas.endpoint_url(url);
         }
-        Self { common, by_region: RwLock::default(), sts: aws_sdk_sts::Client::from_conf(sts.build()) }
+        let (by_region, quotas_by_region) = (RwLock::default(), RwLock::default());
+        Self { common, by_region, quotas, quotas_by_region, sts: aws_sdk_sts::Client::from_conf(sts.build()) }
+    }
+
+    /// The client of a region's service of quotas; `None` as for [`Self::ec2`].
+    pub(super) fn quotas(&self, region: &Region) -> Option<aws_sdk_servicequotas::Client> {
+        if let Some(client) = self.quotas_by_region.read().unwrap_or_else(PoisonError::into_inner).get(region) {
+            return Some(client.clone());
+        }
+        if !is_region_name(region.as_str()) {
+            return None;
+        }
+        let config = self.quotas.clone().region(SdkRegion::new(region.as_str().to_owned())).build();
+        let client = aws_sdk_servicequotas::Client::from_conf(config);
+        let mut clients = self.quotas_by_region.write().unwrap_or_else(PoisonError::into_inner);
+        Some(clients.entry(region.clone()).or_insert(client).clone())
     }
 
     /// The client of a region; `None` for a text that is not a region's name, and so must not become part of a host's.
@@ -120,6 +149,45 @@ impl Intercept for BodyLimit {
         *context.response_mut().body_mut() = SdkBody::from_body_1_x(Limited::new(body, AWS_BODY_BYTES));
         Ok(())
     }
+}
+
+/// Refuses an answer that breaks off: the SDK's reader of XML takes what there is up to the break for the whole, and a
+/// list that lacks its end would make machines look gone.
+#[derive(Debug)]
+struct WholeXml;
+
+impl Intercept for WholeXml {
+    fn name(&self) -> &'static str {
+        "WholeXml"
+    }
+
+    fn read_after_deserialization(
+        &self,
+        context: &AfterDeserializationInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let response = context.response();
+        match response.body().bytes() {
+            Some(body) if response.status().is_success() && !is_whole(body) => {
+                Err("the answer breaks off before its end".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether an XML document ends with the end of its root.
+fn is_whole(body: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(body) else { return false };
+    let mut rest = text.trim();
+    if let Some(declared) = rest.strip_prefix("<?") {
+        let Some((_, after)) = declared.split_once("?>") else { return false };
+        rest = after.trim_start();
+    }
+    let Some(root) = rest.strip_prefix('<') else { return false };
+    let name: &str = root.split(|c: char| c.is_whitespace() || matches!(c, '>' | '/')).next().unwrap_or_default();
+    !name.is_empty() && (rest.ends_with(&format!("</{name}>")) || (rest.ends_with("/>") && !rest[1..].contains('<')))
 }
 
 /// Where credentials come from, in the order that every AWS tool has: environment, profile, web identity, container,
@@ -159,4 +227,21 @@ fn credentials(settings: &AwsSettings, home: &SdkRegion) -> CredentialsProviderC
 #[expect(deprecated, reason = "aws-config's own alias; the crate it points to is not one to depend on")]
 fn only(path: &std::path::Path) -> ProfileFiles {
     ProfileFiles::builder().with_file(ProfileFileKind::Credentials, path).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_whole;
+
+    #[test]
+    fn d7_an_answer_is_whole_where_its_root_ends() {
+        let whole =
+            "<?xml version=\"1.0\"?>\n<DescribeRegionsResponse xmlns=\"x\"><a><b>c</b></a></DescribeRegionsResponse>\n";
+        assert!(is_whole(whole.as_bytes()));
+        assert!(is_whole(b"<R/>"));
+        for cut in 0..whole.trim_end().len() {
+            assert!(!is_whole(&whole.as_bytes()[..cut]), "{cut}");
+        }
+        assert!(!is_whole(b"") && !is_whole(b"{}") && !is_whole(b"<R><a/>") && !is_whole(b"\xff\xfe"));
+    }
 }

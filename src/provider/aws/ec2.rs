@@ -53,6 +53,8 @@ pub struct Ec2 {
     pub(super) images: Mutex<HashMap<(Region, ImageKind), Arc<Image>>>,
     /// Types that have no accelerator. A type never gets one later, so this is never asked twice.
     pub(super) plain: Mutex<HashSet<String>>,
+    /// What the account may still run, by region.
+    pub(super) quotas: Mutex<HashMap<Region, Arc<super::quotas::Quotas>>>,
     /// The account that the credentials belong to, and when it was asked for.
     pub(super) caller: Mutex<Option<(DateTime<Utc>, String)>>,
     /// Held by the region that finds out about the plain types, so that the others need not.
@@ -95,6 +97,7 @@ impl Ec2 {
             zones: Mutex::default(),
             images: Mutex::default(),
             plain: Mutex::default(),
+            quotas: Mutex::default(),
             caller: Mutex::default(),
             first_listing: tokio::sync::Mutex::default(),
         }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, InstanceStateName};
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, stream};
 
 use super::ec2::{Ec2, filter};
 use super::offerings::regions_of;
 use super::{states, tags};
-use crate::config::limits::{AWS_MACHINES_A_CALL, AWS_PAGES, AWS_REGIONS_AT_ONCE};
-use crate::domain::{ErrorClass, Instance, Mark, ProviderError, Region};
+use crate::config::limits::{AWS_MACHINES_A_CALL, AWS_PAGES, AWS_REGIONS_AT_ONCE, AWS_SPOT_NOTICE};
+use crate::domain::{ErrorClass, Instance, InstanceState, Mark, ProviderError, Purchase, Region};
 use crate::provider::mark as marks;
 use crate::provider::{InstanceRef, Result, Termination};
 
@@ -42,7 +43,50 @@ impl Ec2 {
                 asked.push((*region, vec![filter("instance-id", some.iter().cloned())]));
             }
         }
-        self.in_all(asked).await
+        let mut machines = self.in_all(asked).await?;
+        self.add_notices(&mut machines).await;
+        Ok(machines)
+    }
+
+    /// Put down which spot machines AWS has announced to take away. Two minutes before it does, the request behind such a
+    /// machine says so. A region that does not tell says nothing: the machine's own state follows soon enough.
+    async fn add_notices(&self, machines: &mut [Instance]) {
+        let mut by_region: BTreeMap<Region, Vec<String>> = BTreeMap::new();
+        let running = |i: &&Instance| i.purchase == Purchase::Spot && i.state == InstanceState::Running;
+        for machine in machines.iter().filter(running) {
+            by_region.entry(machine.location.region.clone()).or_default().push(machine.id.as_str().to_owned());
+        }
+        for (region, ids) in by_region {
+            match self.notices(&region, &ids).await {
+                Ok(notices) => {
+                    for machine in machines.iter_mut().filter(|m| m.location.region == region) {
+                        machine.preemption_notice = notices.get(machine.id.as_str()).copied();
+                    }
+                }
+                Err(error) => tracing::debug!(%region, %error, "spot notices are not to be had"),
+            }
+        }
+    }
+
+    /// By the machine's id, when it will be taken away at the earliest.
+    async fn notices(&self, region: &Region, machines: &[String]) -> Result<BTreeMap<String, DateTime<Utc>>> {
+        let site = self.site("DescribeSpotInstanceRequests", region);
+        let client = self.client(&site)?;
+        let mut notices = BTreeMap::new();
+        for some in machines.chunks(AWS_MACHINES_A_CALL) {
+            let by_machine = filter("instance-id", some.iter().map(|id| tags::literal(id)));
+            let answer =
+                client.describe_spot_instance_requests().filters(by_machine).send().await.map_err(|e| site.sdk(&e))?;
+            for request in answer.spot_instance_requests() {
+                let Some(status) = request.status() else { continue };
+                let announced = status.code().is_some_and(|code| code.starts_with("marked-for-"));
+                let since = status.update_time().and_then(|t| DateTime::from_timestamp(t.secs(), t.subsec_nanos()));
+                if let (true, Some(since), Some(id)) = (announced, since, request.instance_id()) {
+                    notices.insert(id.to_owned(), since + AWS_SPOT_NOTICE);
+                }
+            }
+        }
+        Ok(notices)
     }
 
     /// The machines of a token; where the endpoint does not answer that (some only emulate EC2, and fail in ways of their

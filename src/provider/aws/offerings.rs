@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, stream};
 
 use super::ec2::{Ec2, filter};
+use super::quotas::Quotas;
 use super::shapes::{Described, Reading, read};
 use super::states::time;
 use super::zones::Zones;
@@ -73,7 +74,16 @@ impl Ec2 {
         let offered = self.offered(region, &zones, &mut answer.skipped).await?;
         let types = self.types(region, &offered, &mut answer.skipped).await?;
         let spot: Vec<&InstanceType> = types.iter().filter(|(_, t)| t.spot).map(|(kind, _)| kind).collect();
-        let prices = match self.spot_prices(region, &zones, &spot, &mut answer.skipped).await {
+        let (prices, quotas) = tokio::join!(
+            self.spot_prices(region, &zones, &spot, &mut answer.skipped),
+            self.quotas(region, self.clock.now())
+        );
+        let quotas = quotas.unwrap_or_else(|mut error| {
+            error.message = format!("quotas are not known: {}", error.message);
+            answer.failed.push(error);
+            None
+        });
+        let prices = match prices {
             Ok(prices) => Some(prices),
             Err(error) => {
                 // Offers stay, without a statement on their spot price.
@@ -86,7 +96,8 @@ impl Ec2 {
             let Some(described) = types.get(kind) else { continue };
             for zone in in_zones {
                 let stock = zones.with_id(zone.as_str()).and_then(|z| z.stock);
-                let offer = Offer { ec2: self, region, zone, now, shape: &described.shape, stock };
+                let quotas = quotas.as_deref();
+                let offer = Offer { ec2: self, region, zone, now, shape: &described.shape, stock, quotas };
                 offer.observe(described, prices.as_ref(), &mut answer.observations);
             }
             if !(described.on_demand || described.spot || described.capacity_block) {
@@ -288,6 +299,7 @@ struct Offer<'a> {
     now: DateTime<Utc>,
     shape: &'a Arc<Shape>,
     stock: Option<Availability>,
+    quotas: Option<&'a Quotas>,
 }
 
 impl Offer<'_> {
@@ -335,7 +347,8 @@ impl Offer<'_> {
                 self.stock.map_or((Availability::Unknown, Evidence::Catalogue), |stock| (stock, Evidence::Api)),
             ),
             capacity: None,
-            quota: None,
+            // A statement of the past says nothing on what is left now.
+            quota: self.quotas.filter(|_| at == self.now).and_then(|q| q.room(self.shape, purchase)),
             interruptions_per_day: None,
         }
     }
