@@ -187,7 +187,7 @@ fn is_whole(body: &[u8]) -> bool {
     }
     let Some(root) = rest.strip_prefix('<') else { return false };
     let name: &str = root.split(|c: char| c.is_whitespace() || matches!(c, '>' | '/')).next().unwrap_or_default();
-    !name.is_empty() && (rest.ends_with(&format!("</{name}>")) || (rest.ends_with("/>") && !rest[1..].contains('<')))
+    !name.is_empty() && (rest.ends_with(&format!("</{name}>")) || (rest.ends_with("/>") && !root.contains('<')))
 }
 
 /// Where credentials come from, in the order that every AWS tool has: environment, profile, web identity, container,
