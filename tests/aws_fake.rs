@@ -746,7 +746,10 @@ async fn op9_watching_never_asks_for_a_change() {
     watch.find_by_token(&EAST.into(), "op1-a1-n0", &mark(0)).await.unwrap();
     let world = fake.world();
     assert!(world.seen.len() >= 8);
+    let policy = include_str!("../data/policies/aws-read.json");
     for call in &world.seen {
+        let service = if call.action == "GetCallerIdentity" { "sts" } else { "ec2" };
+        assert!(policy.contains(&format!("\"{service}:{}\"", call.action)), "{} is not in the policy", call.action);
         assert!(call.action.starts_with("Describe") || call.action == "GetCallerIdentity", "{}", call.action);
     }
 }

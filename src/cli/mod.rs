@@ -104,7 +104,8 @@ async fn watch(app: &App, command: Command) -> Outcome {
         Command::Latency(args) if args.probe => commands::probe::run(app, args.to.as_ref()).await,
         Command::Latency(args) => commands::latency::run(app, &args),
         Command::Orphans(args) => commands::orphans::run(app, &args).await,
-        Command::Doctor => commands::doctor::run(app).await,
+        Command::Doctor(args) if !args.print_policy.is_empty() => commands::policy::run(app, &args.print_policy),
+        Command::Doctor(_) => commands::doctor::run(app).await,
         Command::Catalogue(command) => commands::catalogue::run(app, &command).await,
         Command::Reset => commands::reset::run(app),
         Command::Launch(_)

@@ -45,6 +45,9 @@ fn wrong_use_ends_with_2_and_is_a_document_with_json() {
         "frobnicate",
         "offers --frob",
         "place --top x",
+        "doctor --print-policy",
+        "doctor --print-policy ibm",
+        "doctor --print-policy aws everything",
         "place --top 0 --gpu H100",
         "offers --limit 0",
         "--demo offers --provider awz",
@@ -346,4 +349,24 @@ fn op33_without_utf_8_only_ascii_is_drawn() {
             .unwrap();
         assert!(output.stdout.is_ascii() && !output.stdout.is_empty(), "{lang} {term}: {}", both(&output));
     }
+}
+
+#[test]
+fn every_policy_is_a_document_and_operating_includes_what_watching_needs() {
+    let home = Home::new();
+    let rights = |cloud: &str, which: &str| {
+        let text = home.json(&format!("doctor --print-policy {cloud} {which}"), 0).to_string();
+        let plain = stdout(&home.run(&format!("doctor --print-policy {cloud} {which}")));
+        assert!(serde_json::from_str::<serde_json::Value>(&plain).is_ok(), "{plain}");
+        assert!(!text.contains(":*\"") && !text.contains("\"*:"), "no wildcards: {text}");
+        let words = text.split('"').filter(|w| w.contains([':', '/', '.']) && !w.contains([' ', '*']));
+        words.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+    };
+    for cloud in ["aws", "gcp"] {
+        let (read, operate) = (rights(cloud, "read"), rights(cloud, "operate"));
+        assert!(read.is_subset(&operate) && read != operate, "{cloud}: {read:?}, {operate:?}");
+    }
+    assert!(rights("azure", "operate").contains("Microsoft.Compute/virtualMachines/delete"));
+    assert!(!rights("azure", "read").iter().any(|r| r.ends_with("/write") || r.ends_with("/delete")));
+    assert_eq!(home.json("doctor --print-policy aws", 0), home.json("doctor --print-policy aws read", 0));
 }

@@ -117,7 +117,7 @@ pub enum Command {
     /// Instances that carry our mark but that no job owns
     Orphans(OrphansArgs),
     /// Check credentials, permissions, endpoints, clock, terminal and ledger, each with its remedy
-    Doctor,
+    Doctor(DoctorArgs),
     /// What can be rented at all
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
@@ -288,6 +288,15 @@ pub struct LatencyArgs {
     /// Measure from this machine now, by connecting to the providers' regional addresses
     #[arg(long, conflicts_with = "from")]
     pub probe: bool,
+}
+
+/// What to check, or to print.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print the least rights that a cloud must grant: CLOUD is aws, azure or gcp; `read` to watch (the default),
+    /// `operate` to launch and terminate, too
+    #[arg(long, num_args = 1..=2, value_names = ["CLOUD", "RIGHTS"])]
+    pub print_policy: Vec<String>,
 }
 
 /// What to do with orphans.

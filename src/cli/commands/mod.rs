@@ -13,6 +13,7 @@ pub mod latency;
 pub mod offers;
 pub mod orphans;
 pub mod place;
+pub mod policy;
 pub mod probe;
 pub mod reset;
 pub mod spreads;

@@ -129,13 +129,10 @@ impl Ec2 {
             let answer = match answer {
                 Ok(answer) => answer,
                 Err(error) => {
-                    let status = error.raw_response().map(|r| r.status().as_u16());
-                    let elsewhere = self.settings.endpoint_url.is_some();
-                    let no_such_service =
-                        elsewhere && status.is_some_and(|s| matches!(s, 400 | 404 | 405 | 415 | 422 | 501));
                     let told = site.sdk(&error);
-                    // A right that is not given is no fault of the feed: offers are shown without it.
-                    return if no_such_service || told.class == ErrorClass::Auth {
+                    // An address of one's own speaks EC2, and need not speak this; and a right that is not given is no
+                    // fault of the feed: offers are shown without it.
+                    return if self.settings.endpoint_url.is_some() || told.class == ErrorClass::Auth {
                         tracing::debug!(%region, error = %told, "quotas are not to be had");
                         Ok(None)
                     } else {
