@@ -89,6 +89,10 @@ struct State {
     account: Option<String>,
     /// How much it says is in stock; that may be more than there is.
     told: Option<u32>,
+    /// Which share of all calls goes wrong, and what draws it.
+    weather: Option<(f64, rand::rngs::StdRng)>,
+    /// How many went wrong so.
+    struck: u32,
 }
 
 pub struct FakeCloud {
@@ -160,6 +164,8 @@ impl FakeCloud {
                 most_alive: 0,
                 account: Some("first".to_owned()),
                 told: None,
+                weather: None,
+                struck: 0,
             }),
         })
     }
@@ -220,6 +226,21 @@ impl FakeCloud {
     /// From now on the session is logged in there.
     pub fn log_in(&self, account: Option<&str>) {
         self.lock().account = account.map(str::to_owned);
+    }
+
+    /// From now on such a share of all calls goes wrong, in every way that such a call can.
+    pub fn foul_weather(&self, share: f64, seed: u64) {
+        self.lock().weather = Some((share, rand::SeedableRng::seed_from_u64(seed)));
+    }
+
+    /// No more of that.
+    pub fn fair_weather(&self) {
+        self.lock().weather = None;
+    }
+
+    /// How many calls went wrong by the weather.
+    pub fn struck(&self) -> u32 {
+        self.lock().struck
     }
 
     /// From now on it says that so many machines are in stock everywhere, whatever there is.
@@ -359,6 +380,41 @@ impl FakeCloud {
         Some(rule.fault.clone())
     }
 
+    /// What the weather does to a call.
+    fn strike(&self, call: Call) -> Option<Fault> {
+        use rand::RngExt as _;
+        let mut state = self.lock();
+        let (share, draws) = state.weather.as_mut()?;
+        if !draws.random_bool(*share) {
+            return None;
+        }
+        let throttle = Fault::Throttle(Duration::from_secs(draws.random_range(1..20)));
+        let kinds = match call {
+            Call::Launch => vec![
+                Fault::Refuse(ErrorClass::NoCapacity, "InsufficientInstanceCapacity"),
+                Fault::Refuse(ErrorClass::Transient, "InternalError"),
+                Fault::DoneBut(ErrorClass::Transient, "500"),
+                Fault::DoneBut(ErrorClass::Unknown, "BrandNewCode"),
+                Fault::DoneAndHang,
+                Fault::Hang,
+                throttle,
+            ],
+            Call::Terminate => vec![
+                Fault::Refuse(ErrorClass::Transient, "InternalError"),
+                Fault::DoneBut(ErrorClass::Transient, "500"),
+                Fault::DoneAndHang,
+                Fault::Hang,
+                throttle,
+            ],
+            Call::Describe | Call::Find | Call::List | Call::Offerings => {
+                vec![Fault::Refuse(ErrorClass::Transient, "503"), Fault::Hang, throttle]
+            }
+        };
+        let kind = draws.random_range(0..kinds.len());
+        state.struck += 1;
+        kinds.into_iter().nth(kind)
+    }
+
     fn error(&self, call: Call, class: ErrorClass, code: &str) -> ProviderError {
         let mut error = ProviderError::new(class, &self.id, &format!("{call:?}"), format!("the script says {code}"));
         code.clone_into(&mut error.code);
@@ -381,7 +437,7 @@ impl FakeCloud {
     async fn before(&self, call: Call, what: &str, zone: Option<&str>) -> Result<Option<Fault>> {
         self.point(&format!("{call:?} before")).await;
         self.log(call, what);
-        match self.fault(call, zone) {
+        match self.fault(call, zone).or_else(|| self.strike(call)) {
             Some(Fault::Refuse(class, code)) => Err(self.error(call, class, code)),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Throttle(wait)) => {
