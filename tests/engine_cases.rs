@@ -146,7 +146,7 @@ async fn a2_launches_in_foul_weather_are_those_of_the_ledger() {
             match engine.propose(wish).await {
                 Ok(proposal) => break proposal,
                 Err(EngineError::Provider(_) | EngineError::NoPlace { .. } | EngineError::Refused { .. }) => {
-                    after(30).await
+                    after(30).await;
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -214,10 +214,10 @@ async fn a3_a_holder_that_comes_back_late_changes_nothing() {
     let now = bench.clock.now();
     let hour = chrono::Duration::hours(1);
     let mut tx = ledger.begin().await.unwrap();
-    assert_eq!(tx.take_lease(&id, "another", now, now + hour).await.unwrap(), None, "it is held");
+    assert_eq!(tx.take_lease(&id, "another", None, now, now + hour).await.unwrap(), None, "it is held");
     // As seen ten minutes later, by somebody to whom the holder has not renewed it.
     let later = now + chrono::Duration::minutes(10);
-    let taken = tx.take_lease(&id, "another", later, later + hour).await.unwrap().expect("it has run out");
+    let taken = tx.take_lease(&id, "another", None, later, later + hour).await.unwrap().expect("it has run out");
     assert!(tx.holds(&taken).await.unwrap());
     let before = tx.operation(&id).await.unwrap().unwrap();
     let old = gpudeck::store::Lease { operation: id.clone(), holder: before.lease_holder.clone().unwrap(), fence: 1 };
@@ -1548,6 +1548,33 @@ async fn op46_an_unknown_outcome_is_looked_up_not_repeated() {
     assert!(bench.lambda.count(Call::Find) >= 2);
     assert_eq!(bench.lambda.machines().len(), 1);
     bench.check(&engine, "op46").await;
+}
+
+/// A process that was killed held an operation: another goes on with it at once, not when the lease has run out. One that
+/// lives, or of which nobody knows, is waited for.
+#[tokio::test(start_paused = true)]
+async fn e8_what_a_dead_process_held_is_gone_on_with_at_once() {
+    for (ended, at_once) in [(true, true), (false, false)] {
+        let bench = Bench::new();
+        let mut options = bench.options(Mode::OneShot, 1, &Arc::new(Crash::never()));
+        options.process = Some("boot/space/1/2".to_owned());
+        let engine = Engine::start(options).await.unwrap();
+        engine.refresh_feeds(None).await.unwrap();
+        bench.aws.rule(Call::Launch, 1, Fault::DoneAndHang);
+        let (job, _) = launch(&engine, on(spec("e8", 1), "aws")).await.unwrap();
+        after(5).await;
+        drop(engine);
+        let mut options = bench.options(Mode::Live, 2, &Arc::new(Crash::never()));
+        options.process = Some("boot/space/3/4".to_owned());
+        options.has_ended = if ended { |process| process == "boot/space/1/2" } else { |_| false };
+        let engine = Engine::start(options).await.unwrap();
+        // It boots within a minute; the lease lasts two.
+        after(90).await;
+        let view = engine.job(job.as_str()).await.unwrap();
+        assert_eq!(view.state == JobState::Running, at_once, "{view:?}");
+        until(&engine, &job, |j| j.state == JobState::Running).await;
+        assert_eq!(bench.aws.machines().len(), 1);
+    }
 }
 
 /// The same confirmed plan twice is one operation.

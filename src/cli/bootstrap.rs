@@ -9,6 +9,7 @@ use super::app::App;
 use super::failure::{Exit, Failure, Outcome};
 use crate::catalogue::{Catalogue, table};
 use crate::config::home::create_private_dir;
+use crate::config::process;
 use crate::config::system_clock::SystemClock;
 use crate::domain::{Clock, Observation};
 use crate::engine::{Engine, Mode, Options};
@@ -192,6 +193,8 @@ pub(super) async fn engine(app: &App, mode: Mode, via: &str) -> Outcome<Engine> 
     options.published.clone_from(&world.published);
     options.network = Network::published();
     options.mode = mode;
+    options.process = process::name();
+    options.has_ended = process::has_ended;
     options.read_only = app.global.read_only;
     if !app.global.demo {
         options.owner.clone_from(&app.settings.ledger.owner);

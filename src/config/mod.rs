@@ -14,6 +14,7 @@ pub mod home;
 pub mod job_file;
 pub mod limits;
 pub mod problem;
+pub mod process;
 pub mod reader;
 pub mod settings;
 pub mod system_clock;

@@ -204,7 +204,9 @@ impl Shared {
             && open.kind == OperationKind::Terminate
         {
             // Whoever did it may have been stopped meanwhile: then it goes on here.
-            if let Some(lease) = tx.take_lease(&open.id, &self.holder, now, self.lease_until(now)).await? {
+            let dead = open.lease_holder.as_deref().filter(|holder| self.is_dead(holder));
+            let until = self.lease_until(now);
+            if let Some(lease) = tx.take_lease(&open.id, &self.holder, dead, now, until).await? {
                 self.commit(tx, Some(id)).await?;
                 return Ok((id.clone(), lease));
             }

@@ -204,7 +204,12 @@ impl Engine {
         let read_only = options.read_only;
         let connect = |c: Connected| if read_only { c.into_read_only() } else { c };
         let shared = Arc::new(Shared {
-            holder: ids.next(now),
+            // Several engines of one process are told apart by what is random.
+            holder: match options.process {
+                Some(process) => format!("{} {process}", ids.next(now)),
+                None => ids.next(now),
+            },
+            has_ended: options.has_ended,
             ledger,
             clock: options.clock,
             providers: options.providers.into_iter().map(connect).collect(),

@@ -45,6 +45,10 @@ pub struct Options {
     /// Whose marks are ours. `None`: the ledger's own id, made at random when the ledger is made. Set it to find the
     /// machines of an installation whose ledger is lost; a ledger of another owner is refused.
     pub owner: Option<String>,
+    /// Who we are among the processes on the ledger, as one that can be asked about later; `None` takes a name at random.
+    pub process: Option<String>,
+    /// Whether a process of such a name is known to have ended: what it held is taken over at once then.
+    pub has_ended: fn(&str) -> bool,
     /// Intervals and limits.
     pub limits: EngineLimits,
     /// Where jitter and ids come from: `None` from the system; a number in tests, for the same run again.
@@ -68,6 +72,8 @@ impl Options {
             mode: Mode::OneShot,
             read_only: false,
             owner: None,
+            process: None,
+            has_ended: |_| false,
             limits: EngineLimits::default(),
             seed: None,
             crash: None,

@@ -29,12 +29,14 @@ impl Shared {
         }
         let mut resumed = 0;
         for operation in open {
-            if operation.lease_holder.is_some() && operation.lease_until.is_some_and(|until| until > now) {
+            let dead = operation.lease_holder.as_deref().filter(|holder| self.is_dead(holder));
+            let held = operation.lease_holder.is_some() && operation.lease_until.is_some_and(|until| until > now);
+            if held && dead.is_none() {
                 continue;
             }
             let mut tx = self.begin().await?;
             let until = self.lease_until(now);
-            let Some(lease) = tx.take_lease(&operation.id, &self.holder, now, until).await? else { continue };
+            let Some(lease) = tx.take_lease(&operation.id, &self.holder, dead, now, until).await? else { continue };
             self.commit(tx, Some(&operation.job)).await?;
             tracing::info!(operation = %operation.id, kind = operation.kind.as_str(), "goes on with an operation that nobody drives");
             Driver::spawn(self, lease);

@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) owner: String,
     /// Who we are among the processes on this ledger.
     pub(crate) holder: String,
+    /// Whether a process is known to have ended.
+    pub(crate) has_ended: fn(&str) -> bool,
     /// In whose name we act where no operator asked.
     pub(crate) actor: Actor,
     pub(crate) mode: Mode,
@@ -66,6 +68,11 @@ impl Shared {
     /// Until when a lease taken now lasts, by the world's clock.
     pub(crate) fn lease_until(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         now + world(self.limits.lease.mul_f64(self.clock.speed().clamp(0.001, 1e6)))
+    }
+
+    /// Whether the holder of a lease is a process that is known to have ended.
+    pub(crate) fn is_dead(&self, holder: &str) -> bool {
+        holder.split_once(' ').is_some_and(|(_, process)| (self.has_ended)(process))
     }
 
     /// Begin to write.

@@ -297,22 +297,24 @@ impl Tx {
         Ok(())
     }
 
-    /// Take the right to drive an operation, where nobody else holds it now.
+    /// Take the right to drive an operation, where nobody else holds it now, or `dead` does.
     pub async fn take_lease(
         &mut self,
         id: &OperationId,
         holder: &str,
+        dead: Option<&str>,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Option<Lease>> {
         let row = sqlx::query(
             "UPDATE operations SET lease_holder = ?, lease_until = ?, fence = fence + 1 WHERE id = ? AND state = 'open' \
-             AND (lease_holder IS NULL OR lease_until <= ?) RETURNING fence",
+             AND (lease_holder IS NULL OR lease_until <= ? OR lease_holder = ?) RETURNING fence",
         )
         .bind(holder)
         .bind(micros(until))
         .bind(id.as_str())
         .bind(micros(now))
+        .bind(dead)
         .fetch_optional(self.connection())
         .await?;
         row.map(|r| Ok(Lease { operation: id.clone(), holder: holder.to_owned(), fence: r.value("fence")? }))
