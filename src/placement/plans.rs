@@ -142,9 +142,7 @@ pub fn migrate<N: NetworkFacts>(
         warnings.push("the job names no checkpoint: at the target it starts from the beginning".to_owned());
     }
     warnings.push(loss(spec, from, progress, now));
-    if let Some(dearer) = together(from).filter(|now| to.usd_per_hour > *now).map(|now| to.usd_per_hour - now) {
-        warnings.push(format!("does not pay: the new place costs {dearer} more"));
-    }
+    warnings.extend(together(from).and_then(|before| no_payback(spec, before, to, egress + to.breakdown.switching)));
     if spec.run.is_some() {
         warnings.push(format!(
             "the source goes once every machine of the target has run for {} s: whether the job's command has gone on \
@@ -166,6 +164,27 @@ pub fn migrate<N: NetworkFacts>(
         made_at: now,
         warnings,
     }
+}
+
+/// Why a move does not pay, if so: it is dearer, or what it costs once is not won back while the job runs (a day, where
+/// its length is not known).
+fn no_payback(spec: &JobSpec, before: HourlyRate, to: &Candidate, once: Money) -> Option<String> {
+    if to.usd_per_hour > before {
+        return Some(format!("does not pay: the new place costs {} more", to.usd_per_hour - before));
+    }
+    let saved = (before - to.usd_per_hour).to_usd();
+    let runs = spec.schedule.duration_hours.unwrap_or(24.0);
+    // Nothing saved wins nothing back.
+    let hours = once.to_usd() / saved.max(f64::MIN_POSITIVE);
+    (once > Money::ZERO && hours > runs).then(|| {
+        if saved <= 0.0 {
+            format!("does not pay: it costs {once} once and saves nothing")
+        } else {
+            format!(
+                "does not pay: the {once} that it costs once are won back after {hours:.0} h, and it runs {runs:.0} h"
+            )
+        }
+    })
 }
 
 /// Stop and release all that a job holds; the warnings say what stops and what is lost.

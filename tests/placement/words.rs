@@ -187,6 +187,21 @@ fn a_move_that_does_not_pay_and_the_work_it_loses_are_said() {
     spec.run = Some("python train.py".into());
     let ranking = world.place(&spec, 2);
     let target = ranking.candidates.iter().find(|c| c.nodes[0].offer.key.provider == "gcp").expect("the move");
+    // Saves a dollar an hour, and costs more once than ten hours of that.
+    spec.schedule.duration_hours = Some(10.0);
+    let near = Holding { rate: Some(rate(40.5)), ..source() };
+    let plan = migrate(
+        &spec,
+        &JobId::from("j"),
+        (&[near], Progress::default()),
+        target,
+        &world.net,
+        PlanId::from("p"),
+        noon(),
+    );
+    let once = plan.usd_once.expect("known");
+    let told = plan.warnings.iter().find(|w| w.starts_with("does not pay")).expect("it is told");
+    assert!(told.contains(&once.to_string()) && told.contains("are won back after"), "{told}");
     let cheap = Holding { rate: Some(rate(10.0)), ..source() };
     let progress = Progress { running_since: Some(noon() - TimeDelta::hours(5)), last_checkpoint: None };
     let plan = migrate(&spec, &JobId::from("j"), (&[cheap], progress), target, &world.net, PlanId::from("p"), noon());
