@@ -1577,6 +1577,42 @@ async fn e8_what_a_dead_process_held_is_gone_on_with_at_once() {
     }
 }
 
+/// Somebody wants to be told when H100s fall below a price: one alert when they do, taken back when they rise again; what
+/// is sold out, too small or elsewhere is not told.
+#[tokio::test(start_paused = true)]
+async fn op34_a_price_watch_tells_once_and_takes_it_back() {
+    let bench = Bench::new();
+    let mut options = bench.options(Mode::Live, 1, &Arc::new(Crash::never()));
+    let watch = |name: &str, providers: &[&str]| gpudeck::engine::PriceWatch {
+        name: name.to_owned(),
+        accelerators: vec![gpudeck::domain::Accelerator::from_canonical("H100-80GB-SXM")],
+        below: GpuHourlyRate::parse_usd("2").expect("an amount"),
+        count: 8,
+        purchases: vec![Purchase::Spot],
+        providers: providers.iter().map(|p| (*p).into()).collect(),
+        jurisdictions: Vec::new(),
+    };
+    options.watches = vec![watch("cheap", &[]), watch("elsewhere", &["lambda"])];
+    let engine = Engine::start(options).await.unwrap();
+    let told = || {
+        let state = engine.state().borrow().clone();
+        state.alerts.iter().map(|a| a.text.clone()).collect::<Vec<_>>()
+    };
+    after(300).await;
+    assert_eq!(told(), Vec::<String>::new(), "twenty dollars for eight are two and a half each");
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "14", 4);
+    bench.aws.machine("us-west-2", "usw2-az2", ("p5.4xlarge", 1), "1", 4);
+    after(300).await;
+    let alerts = told();
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    assert!(alerts[0].contains("watch cheap: H100-80GB-SXM for $1.7500/GPU-h in aws/us-west-2/usw2-az1"), "{alerts:?}");
+    after(1_800).await;
+    assert_eq!(told(), alerts, "once");
+    bench.aws.stock("us-west-2", "usw2-az1", Purchase::Spot, "30", 4);
+    after(300).await;
+    assert_eq!(told(), Vec::<String>::new(), "taken back");
+}
+
 /// The same confirmed plan twice is one operation.
 #[tokio::test(start_paused = true)]
 async fn op46_the_same_plan_twice_is_one_operation() {

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use super::actor;
 use super::app::App;
+use super::facts;
 use super::failure::{Exit, Failure, Outcome};
 use crate::catalogue::{Catalogue, table};
 use crate::config::home::create_private_dir;
 use crate::config::process;
+use crate::config::settings::Settings;
 use crate::config::system_clock::SystemClock;
-use crate::domain::{Clock, Observation};
-use crate::engine::{Engine, Mode, Options};
+use crate::config::watches::WatchSettings;
+use crate::domain::{Clock, GpuHourlyRate, Observation, Purchase};
+use crate::engine::{Engine, Mode, Options, PriceWatch};
 use crate::network::Network;
 use crate::provider::{Absent, Connected, sim};
 
@@ -193,6 +196,7 @@ pub(super) async fn engine(app: &App, mode: Mode, via: &str) -> Outcome<Engine> 
     options.published.clone_from(&world.published);
     options.network = Network::published();
     options.mode = mode;
+    options.watches = watches(&app.settings)?;
     options.process = process::name();
     options.has_ended = process::has_ended;
     options.read_only = app.global.read_only;
@@ -200,4 +204,26 @@ pub(super) async fn engine(app: &App, mode: Mode, via: &str) -> Outcome<Engine> 
         options.owner.clone_from(&app.settings.ledger.owner);
     }
     Ok(Engine::start(options).await?)
+}
+
+/// The watches of the configuration, with the chips that they mean.
+pub(super) fn watches(settings: &Settings) -> Outcome<Vec<PriceWatch>> {
+    let of = |(name, watch): (&String, &WatchSettings)| {
+        let wrong = |key: &str, why: String| {
+            Failure::new(Exit::Usage, "invalid", format!("watches.{name}.{key}: {why}"))
+                .hint("Correct the configuration.")
+        };
+        let below = GpuHourlyRate::from_usd(watch.below_usd_per_gpu_hour)
+            .map_err(|e| wrong("below_usd_per_gpu_hour", e.to_string()))?;
+        Ok(PriceWatch {
+            name: name.clone(),
+            accelerators: facts::select(&watch.gpu, None).map_err(|e| wrong("gpu", e))?,
+            below,
+            count: watch.count.unwrap_or(1),
+            purchases: watch.purchase.iter().filter_map(|p| Purchase::parse(p)).collect(),
+            providers: watch.providers.iter().map(|p| p.as_str().into()).collect(),
+            jurisdictions: watch.jurisdictions.clone(),
+        })
+    };
+    settings.watches.iter().map(of).collect()
 }

@@ -18,6 +18,7 @@ pub mod process;
 pub mod reader;
 pub mod settings;
 pub mod system_clock;
+pub mod watches;
 
 pub use home::Home;
 pub use problem::{Origin, Problem, Problems};

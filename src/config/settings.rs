@@ -11,6 +11,7 @@ use super::gcp::GcpSettings;
 use super::limits::{CATALOGUE_URL, WRITTEN_FILE_BYTES};
 use super::problem::{Origin, Problem, Problems, Written};
 use super::reader::{Reader, Section, nearest_word};
+use super::watches::{self, Watches};
 use crate::domain::HourlyRate;
 
 /// The shipped sample: every key with its default and what it does.
@@ -31,6 +32,8 @@ pub struct Settings {
     pub ledger: Ledger,
     /// `[catalogue]`.
     pub catalogue: CatalogueSource,
+    /// `[watches.*]`.
+    pub watches: Watches,
 }
 
 /// `[catalogue]`: published prices.
@@ -145,6 +148,7 @@ struct Patch {
     type_name_above: Option<Written<f64>>,
     owner: Option<Written<String>>,
     catalogue_url: Option<Written<String>>,
+    watches: Watches,
 }
 
 impl Patch {
@@ -175,6 +179,14 @@ impl Patch {
         let demo = root.section(r, "demo");
         let limits = root.section(r, "limits");
         let ledger = root.section(r, "ledger");
+        let watches: Watches = root.whole_section(r, "watches");
+        let wrong = watches::problems(&watches);
+        if !wrong.is_empty() {
+            let section = root.section(r, "watches");
+            for (key, message) in wrong {
+                section.problem_at(r, &key, &message);
+            }
+        }
         let catalogue = root.section(r, "catalogue");
         let catalogue_url = catalogue.text(r, "url");
         if let Some(why) = catalogue_url.as_ref().and_then(|w| endpoint_problem(&w.value)) {
@@ -194,6 +206,7 @@ impl Patch {
             type_name_above: limits.number(r, "type_name_above_usd_per_hour"),
             owner: ledger.text(r, "owner"),
             catalogue_url,
+            watches,
         }
     }
 }
@@ -252,6 +265,7 @@ impl Settings {
                 themes: Vec::new(),
             },
             ledger: Ledger { owner: owner(patch.owner, problems) },
+            watches: patch.watches,
             catalogue: patch.catalogue_url.map_or_else(CatalogueSource::default, |w| CatalogueSource { url: w.value }),
             demo: Demo { seed: patch.seed.map(|w| w.value), speed: speed(patch.speed, problems) },
             limits: Limits {

@@ -39,6 +39,7 @@ mod lookup;
 mod observe;
 pub mod options;
 mod orphans;
+mod prices;
 mod propose;
 mod publish;
 mod reaction;
@@ -53,7 +54,7 @@ pub mod token;
 pub mod view;
 
 use ids::Ids;
-pub use options::{Mode, Options};
+pub use options::{Mode, Options, PriceWatch};
 pub use report::{Attempt, ChainReport, CostLine, EventFilter, Outcome, Reconciliation};
 use shared::Shared;
 pub use view::{Alert, InstanceView, JobView, OperationView, State};
@@ -210,6 +211,7 @@ impl Engine {
                 None => ids.next(now),
             },
             has_ended: options.has_ended,
+            watches: options.watches,
             ledger,
             clock: options.clock,
             providers: options.providers.into_iter().map(connect).collect(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::limits::EngineLimits;
-use crate::domain::{Actor, Clock, Observation};
+use crate::domain::{Accelerator, Actor, Clock, GpuHourlyRate, Observation, ProviderId, Purchase};
 use crate::market::Jurisdictions;
 use crate::network::Network;
 use crate::provider::{Absent, Connected};
@@ -17,6 +17,25 @@ pub enum Mode {
     OneShot,
     /// For cockpit and controller: feeds, reconciler, recovery and unfinished operations run by themselves.
     Live,
+}
+
+/// An offer that somebody wants to be told of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PriceWatch {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Any of these.
+    pub accelerators: Vec<Accelerator>,
+    /// At most so much a GPU-hour.
+    pub below: GpuHourlyRate,
+    /// At least so many GPUs an instance.
+    pub count: u32,
+    /// Only these purchase models; empty means any.
+    pub purchases: Vec<Purchase>,
+    /// Only these providers; empty means any.
+    pub providers: Vec<ProviderId>,
+    /// Only places under these laws; empty means any.
+    pub jurisdictions: Vec<String>,
 }
 
 /// What an engine is started with. Make one with [`Options::new`] and set what differs.
@@ -49,6 +68,8 @@ pub struct Options {
     pub process: Option<String>,
     /// Whether a process of such a name is known to have ended: what it held is taken over at once then.
     pub has_ended: fn(&str) -> bool,
+    /// Offers to be told of; a live engine looks for them.
+    pub watches: Vec<PriceWatch>,
     /// Intervals and limits.
     pub limits: EngineLimits,
     /// Where jitter and ids come from: `None` from the system; a number in tests, for the same run again.
@@ -74,6 +95,7 @@ impl Options {
             owner: None,
             process: None,
             has_ended: |_| false,
+            watches: Vec::new(),
             limits: EngineLimits::default(),
             seed: None,
             crash: None,

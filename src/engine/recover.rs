@@ -134,5 +134,5 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 async fn turn(shared: &Arc<Shared>) -> Result<(), StoreError> {
     shared.resume().await?;
     shared.recover().await?;
-    Ok(())
+    shared.watch_prices().await
 }

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::EngineError;
 use super::ids::Ids;
-use super::options::Mode;
+use super::options::{Mode, PriceWatch};
 use super::publish::Told;
 use super::timer;
 use super::view::State;
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) owner: String,
     /// Who we are among the processes on this ledger.
     pub(crate) holder: String,
+    /// Offers to be told of.
+    pub(crate) watches: Vec<PriceWatch>,
     /// Whether a process is known to have ended.
     pub(crate) has_ended: fn(&str) -> bool,
     /// In whose name we act where no operator asked.

@@ -370,3 +370,21 @@ fn every_policy_is_a_document_and_operating_includes_what_watching_needs() {
     assert!(!rights("azure", "read").iter().any(|r| r.ends_with("/write") || r.ends_with("/delete")));
     assert_eq!(home.json("doctor --print-policy aws", 0), home.json("doctor --print-policy aws read", 0));
 }
+
+#[test]
+fn a_watch_that_is_wrong_is_told_with_its_key() {
+    let home = Home::new();
+    for (text, told) in [
+        ("gpu = \"H100\"", "watches.x.below_usd_per_gpu_hour"),
+        ("gpu = \"H1OO\"\nbelow_usd_per_gpu_hour = 2.0", "watches.x.gpu"),
+        ("gpu = \"H100\"\nbelow_usd_per_gpu_hour = 2.0\npurchase = [\"rent\"]", "watches.x.purchase"),
+        ("gpu = \"H100\"\nbelow_usd_per_gpu_hour = 2.0\ncolour = 1", "colour"),
+    ] {
+        home.write("config.toml", &format!("[watches.x]\n{text}\n"));
+        let output = home.run("config check");
+        assert_eq!(output.status.code(), Some(2), "{text}: {}", both(&output));
+        assert!(both(&output).contains(told), "'{told}' in {}", both(&output));
+    }
+    home.write("config.toml", "[watches.x]\ngpu = \"H100\"\nbelow_usd_per_gpu_hour = 2.0\njurisdictions = [\"EU\"]\n");
+    assert_eq!(home.run("config check").status.code(), Some(0));
+}

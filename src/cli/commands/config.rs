@@ -5,6 +5,7 @@ use std::io;
 use crate::cli::UiCheck;
 use crate::cli::app::config_file;
 use crate::cli::args::{ConfigCommand, Global};
+use crate::cli::bootstrap::watches;
 use crate::cli::failure::{Exit, Failure, Outcome};
 use crate::cli::output::Output;
 use crate::config::home::{create_private_dir, writable_by_others, write_private};
@@ -54,6 +55,7 @@ pub fn run(global: &Global, out: &Output, command: &ConfigCommand, ui_check: UiC
             let mut settings = Settings::load(&file, named)?;
             settings.ui.themes = read_themes(&home.themes())?;
             wrong_ui(&path, &settings, ui_check)?;
+            watches(&settings)?;
             let warning = writable_by_others(&file);
             if let Some(warning) = &warning {
                 out.complain(&format!("warning: {warning}"));
