@@ -314,11 +314,8 @@ fn op36_copying_writes_osc_52() {
     assert_eq!(on, t.bytes().windows(7).any(|w| w == b"\x1b]52;c;"));
 }
 
-#[test]
-fn a_job_is_launched_seen_and_terminated_through_the_dialogs() {
-    let home = home();
-    let mut t = Terminal::start(home.path(), &["--demo", "--seed", "7"], 120, 40, &[]);
-    t.wait_ready();
+/// Launch `pty-job` through form, plan and confirmation; returns when the dialogs have closed.
+fn launch_through_the_dialogs(t: &mut Terminal) {
     t.type_text("/");
     t.wait_text("Enter keeps");
     t.type_text("gpu:h100");
@@ -351,6 +348,14 @@ fn a_job_is_launched_seen_and_terminated_through_the_dialogs() {
     t.wait("the dialogs to close", |s| {
         !s.contents().contains("Launch pty-job?") && !s.contents().contains("Continue…")
     });
+}
+
+#[test]
+fn a_job_is_launched_seen_and_terminated_through_the_dialogs() {
+    let home = home();
+    let mut t = Terminal::start(home.path(), &["--demo", "--seed", "7"], 120, 40, &[]);
+    t.wait_ready();
+    launch_through_the_dialogs(&mut t);
     t.type_text("4");
     t.wait("the job to run", |s| s.contents().contains("pty-job") && s.contents().contains("● running"));
     t.type_text("t");
@@ -365,6 +370,40 @@ fn a_job_is_launched_seen_and_terminated_through_the_dialogs() {
     t.type_text("q");
     assert!(t.wait_exit().success());
     t.assert_given_back();
+}
+
+/// The connection drops while a machine boots: the process goes, what it had begun stays written down, and a controller
+/// goes on with it at once.
+#[test]
+fn op18_what_is_under_way_when_the_terminal_hangs_up_is_gone_on_with() {
+    let home = home();
+    // So slow that the machine is not up for a minute.
+    let mut t = Terminal::start(home.path(), &["--demo", "--seed", "7", "--speed", "1"], 120, 40, &[]);
+    t.wait_ready();
+    launch_through_the_dialogs(&mut t);
+    t.signal(Signal::SIGHUP);
+    t.wait_exit();
+    let gpudeck = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_gpudeck"));
+        command.env_clear().env("HOME", home.path()).args(["--demo", "--home"]).arg(home.path()).args(arguments);
+        command
+    };
+    let jobs = || {
+        let output = gpudeck(&["jobs", "--json"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let left = jobs();
+    assert!(left.contains("\"pty-job\"") && left.contains("\"starting\""), "{left}");
+    // The same world, faster.
+    let mut controller = gpudeck(&["--speed", "600", "controller"]);
+    let mut controller =
+        controller.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !jobs().contains("\"running\"") {
+        assert!(Instant::now() < deadline, "{}", jobs());
+    }
+    controller.kill().unwrap();
+    controller.wait().unwrap();
 }
 
 #[test]

@@ -6,6 +6,9 @@
 //! - A launch that was not answered is looked for by its token and mark, never repeated blindly. A machine counts as
 //!   billed from the moment its request is sent until the provider shows that it is gone.
 //! - A terminate never gives up, and never touches a machine whose mark is not the one that was launched.
+//! - A machine belongs to the account that it was made in: another account's session proves, repeats and ends nothing.
+//! - An end is never refused for want of the ledger: it is noted beside it, asked for, and made up for later.
+//! - Nothing costs more than an operator agreed to: a recovery keeps to the ceiling of the last confirmed plan.
 //! - Two processes on one ledger: an operation has one driver at a time, by a lease; a driver that lost it writes nothing
 //!   more, and the token it may still send is the same token.
 

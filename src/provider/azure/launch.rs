@@ -32,7 +32,7 @@ impl Azure {
         if request.user_data.as_ref().is_some_and(|text| text.len() > AZURE_USER_DATA_BYTES) {
             return invalid("the start-up script is longer than Azure's 64 KiB".into());
         }
-        self.within_limit(request).await?;
+        self.within_limit(request)?;
         let subnet = self.subnet(group, &request.offer.region).await?;
         let body = self.body(request, key, &subnet);
         let machine: VirtualMachine = serde_json::from_value(body)
@@ -76,11 +76,10 @@ impl Azure {
 
     /// Azure holds spot to the limit; for on-demand the list price decides, the published one where no list was read, and
     /// one that is not known keeps none.
-    async fn within_limit(&self, request: &LaunchRequest) -> Result<()> {
+    fn within_limit(&self, request: &LaunchRequest) -> Result<()> {
         let (Purchase::OnDemand, Some(limit)) = (request.offer.purchase, request.max_price) else { return Ok(()) };
         let kind = &request.offer.instance_type;
-        let listed =
-            self.prices.lock().await.as_ref().and_then(|p| p.of(&request.offer.region, kind, Purchase::OnDemand));
+        let listed = self.remembered_prices().and_then(|p| p.of(&request.offer.region, kind, Purchase::OnDemand));
         let why = match listed.or_else(|| self.published.on_demand(&request.offer.region, kind)) {
             Some(price) if price <= limit => return Ok(()),
             Some(price) => format!("the published on-demand price {price:.4} is above the limit {limit:.4}"),

@@ -52,7 +52,7 @@ pub struct Azure {
     published: Published,
     /// `None` behind an address of one's own, unless a list is named, too.
     price_list: Option<PriceList>,
-    prices: tokio::sync::Mutex<Option<Arc<Prices>>>,
+    prices: std::sync::Mutex<Option<Arc<Prices>>>,
     quotas: std::sync::Mutex<FxHashMap<Region, Quotas>>,
     clock: Arc<dyn Clock>,
 }
@@ -146,7 +146,7 @@ impl Azure {
             pages,
             published: Published::of("azure"),
             price_list,
-            prices: tokio::sync::Mutex::default(),
+            prices: std::sync::Mutex::default(),
             quotas: std::sync::Mutex::default(),
             clock,
         })
@@ -159,21 +159,27 @@ impl Azure {
         now: DateTime<Utc>,
     ) -> (Option<Arc<Prices>>, Option<ProviderError>) {
         let Some(list) = &self.price_list else { return (None, None) };
-        let mut known = self.prices.lock().await;
+        // Not held while the list is read: a launch looks at what is remembered and must not wait for it.
+        let known = self.remembered_prices();
         let young = |p: &Arc<Prices>| {
             let age = now - p.at;
             age >= TimeDelta::zero() && age < TimeDelta::from_std(AZURE_PRICES_TTL).unwrap_or_default()
         };
         if types.is_empty() || known.as_ref().is_some_and(|p| young(p) && p.covers(&types)) {
-            return (known.clone(), None);
+            return (known, None);
         }
         match list.fetch(types, now).await {
             Ok(prices) => {
-                *known = Some(Arc::new(prices));
-                (known.clone(), None)
+                let prices = Some(Arc::new(prices));
+                self.prices.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone_from(&prices);
+                (prices, None)
             }
-            Err(error) => (known.clone(), Some(error)),
+            Err(error) => (known, Some(error)),
         }
+    }
+
+    fn remembered_prices(&self) -> Option<Arc<Prices>> {
+        self.prices.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// What is said of one size in one place: on demand, and on spot where it is sold so. Prices are of the time when they
